@@ -1,0 +1,18 @@
+# Every third-party package is found here, once, by the name that the rest of the tree links.
+find_package(Threads REQUIRED)
+find_package(PkgConfig REQUIRED)
+find_package(fmt REQUIRED)
+find_package(glog REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(tl-expected REQUIRED)
+find_package(FlatBuffers REQUIRED)
+find_package(GTest REQUIRED)
+find_package(ZLIB REQUIRED)
+pkg_check_modules(zmq REQUIRED IMPORTED_TARGET libzmq)
+pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)
+find_program(PARLEY_FLATC flatc REQUIRED)
+
+if(PARLEY_WITH_TORCH)
+  include(ParleyTorch)
+endif()
