@@ -1,7 +1,7 @@
 # One interface target carries the language level, warnings and sanitizers of all our own code.
 add_library(parley_options INTERFACE)
 target_compile_features(parley_options INTERFACE cxx_std_20)
-target_include_directories(parley_options INTERFACE ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
+target_include_directories(parley_options INTERFACE ${CMAKE_SOURCE_DIR})
 target_compile_options(
   parley_options
   INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wall
@@ -10,6 +10,7 @@ target_compile_options(
             -Wshadow
             -Wconversion
             -Wno-sign-conversion
+            $<$<CXX_COMPILER_ID:GNU>:-Wno-missing-field-initializers>
             $<$<BOOL:${PARLEY_WERROR}>:-Werror>
             # One rounding per written operation: the same bits at every vector level, on server and worker.
             -ffp-contract=off>)
