@@ -1,1 +1,1 @@
-parley_library(parley_optimizer FOLDER optimizer DEPENDS parley_base)
+parley_library(parley_optimizer FOLDER optimizer DEPENDS parley_base parley_layout)
