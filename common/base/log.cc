@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <mutex>
+#include <ostream>
 
 namespace parley::log {
 namespace {
@@ -45,7 +46,8 @@ void flush() { google::FlushLogFiles(google::GLOG_INFO); }
 
 void write(Level level, std::string_view text, const char* file, int line) {
   const std::string who = current_who();
-  auto& stream = google::LogMessage(file, line, severity(level)).stream();
+  google::LogMessage message(file, line, severity(level));  // its destructor writes the line
+  std::ostream& stream = message.stream();
   if (!who.empty()) stream << who << ": ";
   stream << text;
 }
