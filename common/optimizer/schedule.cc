@@ -8,6 +8,12 @@
 namespace parley {
 namespace {
 
+double step_rate(const ScheduleOptions& options, std::uint64_t main_step) {
+  PARLEY_CHECK(options.every_steps > 0, "a step schedule changes every 0 steps");
+  const std::uint64_t changes = main_step / options.every_steps;
+  return options.base_rate * std::pow(options.gamma, static_cast<double>(changes));
+}
+
 double cosine_rate(const ScheduleOptions& options, std::uint64_t main_step) {
   const std::uint64_t warmup = options.warmup_steps;
   const std::uint64_t span = options.total_steps > warmup ? options.total_steps - warmup : 0;
@@ -29,9 +35,7 @@ double learning_rate(const ScheduleOptions& options, Clock clock) {
     case ScheduleKind::constant:
       return options.base_rate;
     case ScheduleKind::step:
-      PARLEY_CHECK(options.every_steps > 0, "a step schedule changes every 0 steps");
-      return options.base_rate *
-             std::pow(options.gamma, static_cast<double>(main_step / options.every_steps));
+      return step_rate(options, main_step);
     case ScheduleKind::cosine:
       return cosine_rate(options, main_step);
   }

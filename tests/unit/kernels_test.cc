@@ -179,7 +179,7 @@ TEST_P(KernelLevels, ProductsAreRoundedBeforeTheSum) {
   const float a = 1.0F + 0x1p-12F;  // a * a = 1 + 2^-11 + 2^-24, the last bit is rounded away
   const std::vector<float> gradient(64, -(1.0F + 0x1p-11F));
   std::vector<float> weights(64, a);
-  const StepScalars scalars{.rate = 1, .coupled_decay = a};
+  const StepScalars scalars{.rate = 1024, .coupled_decay = a};
   table().step[static_cast<std::size_t>(UpdateRule::sgd)](
       scalars, StepArrays{gradient.data(), weights.data(), weights.data(), nullptr, nullptr, 64});
   EXPECT_EQ(weights, std::vector<float>(64, a));
