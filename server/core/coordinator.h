@@ -61,6 +61,7 @@ class Coordinator {
     std::string reason;
   };
   const std::optional<End>& over() const { return over_; }
+  std::size_t roster_size() const { return roster_.entries().size(); }
   // "worker 1": whom the current phase waits for.
   std::string waiting_for() const;
 
