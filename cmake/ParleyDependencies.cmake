@@ -13,6 +13,18 @@ pkg_check_modules(zmq REQUIRED IMPORTED_TARGET libzmq)
 pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)
 find_program(PARLEY_FLATC flatc REQUIRED)
 
+# Debian's Gloo, not the copy inside LibTorch: name parley::gloo before parley::torch in a link line, so that every Gloo
+# symbol binds to this one.
+find_library(PARLEY_GLOO_LIBRARY gloo REQUIRED)
+find_path(PARLEY_GLOO_INCLUDE gloo/allreduce.h REQUIRED)
+add_library(parley_gloo INTERFACE)
+target_include_directories(parley_gloo SYSTEM INTERFACE ${PARLEY_GLOO_INCLUDE})
+target_link_libraries(parley_gloo INTERFACE ${PARLEY_GLOO_LIBRARY})
+add_library(parley::gloo ALIAS parley_gloo)
+
+if(PARLEY_WITH_CUDA)
+  include(ParleyCuda)
+endif()
 if(PARLEY_WITH_TORCH)
   include(ParleyTorch)
 endif()

@@ -1,5 +1,6 @@
 # One interface target carries the language level, warnings and sanitizers of all our own code.
 add_library(parley_options INTERFACE)
+# Not CMAKE_CXX_STANDARD: CUDA sources would inherit it, and CMake 3.25 knows no CUDA 20 (ParleyCuda.cmake).
 target_compile_features(parley_options INTERFACE cxx_std_20)
 target_include_directories(parley_options INTERFACE ${CMAKE_SOURCE_DIR})
 target_compile_options(
@@ -15,13 +16,16 @@ target_compile_options(
             # One rounding per written operation: the same bits at every vector level, on server and worker.
             -ffp-contract=off>)
 set(CMAKE_CXX_EXTENSIONS OFF)
-set(CMAKE_CXX_STANDARD 20)
-set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 
+# Paths relative to the tree in messages and debug information: shorter to read, and one compiler cache serves all clones.
+# (ccache hands the compiler paths relative to build/PRESET: the second form.)
+add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:-ffile-prefix-map=${CMAKE_SOURCE_DIR}/=;-ffile-prefix-map=../../=>")
+
 if(PARLEY_SANITIZE)
-  add_compile_options(-fsanitize=${PARLEY_SANITIZE} -fno-omit-frame-pointer)
+  add_compile_options(
+    "$<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${PARLEY_SANITIZE};-fno-sanitize-recover=all;-fno-omit-frame-pointer>")
   add_link_options(-fsanitize=${PARLEY_SANITIZE})
 endif()
 
