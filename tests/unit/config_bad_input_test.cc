@@ -114,6 +114,8 @@ const BadFile kBadFiles[] = {
     {"[data]\ndir = \"\"\n", "data.dir: found \"\", expected a text that is not empty"},
     // Not TOML, and keys that come twice.
     {"[cluster\n", "bad.toml:1:9: not valid TOML: "},
+    {"[[[a]]]\n", "bad.toml:1:3: not valid TOML: expected bare key starting character"},
+    {"[[=", "not valid TOML: "},
     {"[cluster]\nservers = \n", "bad.toml:2:"},
     {"[cluster]\nservers = 99999999999999999999\n", "not valid TOML: "},
     {"[cluster]\njob = \"a\n", "not valid TOML: "},
