@@ -183,6 +183,8 @@ TEST(ConfigSettings, TheJobIsWhatAllProcessesMustAgreeAbout) {
   EXPECT_NE(fingerprint(settings_of("sync.staleness = 9\nsync.mode = 'ssp'").config),
             fingerprint(settings_of("sync.staleness = 8\nsync.mode = 'ssp'").config));
   const auto entries = job_entries(base);
+  EXPECT_TRUE(std::none_of(entries.begin(), entries.end(),
+                           [](const auto& entry) { return entry.first == "sync.staleness"; }));
   EXPECT_EQ(entries.front(), std::pair(std::string("cluster.servers"), std::string("2")));
 }
 
