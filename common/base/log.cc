@@ -42,6 +42,8 @@ void rename(std::string_view who) {
   who_name = who;
 }
 
+void set_threshold(Level level) { FLAGS_minloglevel = severity(level); }
+
 void flush() { google::FlushLogFiles(google::GLOG_INFO); }
 
 void write(Level level, std::string_view text, const char* file, int line) {

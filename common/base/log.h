@@ -20,6 +20,8 @@ enum class Level { info, warning, error };
 void start(std::string_view who);
 // Changes the name in front of the lines, once a rank was handed out.
 void rename(std::string_view who);
+// Lines below this level are left out (info: nothing is). For programs that run thousands of machines, like the simulator.
+void set_threshold(Level level);
 // Writes what is buffered.
 void flush();
 

@@ -152,7 +152,9 @@ void Member::tick(Instant now, Out& out) {
   }
   if (now < next_heartbeat_) return;
   next_heartbeat_ = now + options_.heartbeat_interval;
-  out.push_back(compose(header(), wire::HeartbeatT()));
+  wire::HeartbeatT body;
+  body.epoch = membership_.epoch;
+  out.push_back(compose(header(), std::move(body)));
 }
 
 Instant Member::next_deadline() const {

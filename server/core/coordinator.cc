@@ -35,6 +35,7 @@ void Coordinator::receive(Route route, const Incoming& message, Instant now, Out
   entry->unreachable_since.reset();
   switch (message.type()) {
     case wire::Body::Heartbeat:
+      if (message.body<wire::Heartbeat>()->epoch() < epoch_) out.send(route, membership(from.role));
       return;
     case wire::Body::Finished:
       entry->finished = true;

@@ -246,6 +246,8 @@ void Shard::pull(Route route, const Incoming& message, Instant now, ShardOutbox&
 void Shard::finished(Route route, const Incoming& message, Instant now, ShardOutbox& out) {
   const Header from = message.header();
   group_.finish(from.rank, from.clock);
+  // Who leaves because the group stops must not complete the clock for those who have pushed it.
+  if (message.body<wire::Finished>()->group_stops()) group_.stop_at(from.clock);
   for (SliceState& slice : slices_) {
     slice.asks[from.rank.value].reset();
     auto& pending = slice.pending[from.rank.value];

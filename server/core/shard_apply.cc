@@ -28,6 +28,7 @@ void Shard::apply_single(SliceState& slice, Rank rank, PendingPush push, ShardOu
 // bsp: every member's push of the slice's next clock is here.
 bool Shard::complete(const SliceState& slice) const {
   const Clock clock(store_.version(slice.id).value);
+  if (clock >= group_.stop()) return false;
   bool any = false;
   for (std::uint32_t rank = 0; rank < group_.size(); ++rank) {
     if (!group_.pushes(Rank(rank), clock)) continue;

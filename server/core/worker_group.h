@@ -2,6 +2,7 @@
 // pushes no more. A plain value owned by the shard.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <vector>
@@ -29,6 +30,9 @@ class WorkerGroup {
   // The clock from which on this worker pushes nothing; kEndOfClocks while it has not finished.
   Clock end(Rank rank) const { return members_[rank.value].end; }
   void finish(Rank rank, Clock end) { members_[rank.value].end = end; }
+  // The clock at which the whole group stops (bsp): never applied, though some may have pushed it.
+  Clock stop() const { return stop_; }
+  void stop_at(Clock clock) { stop_ = std::min(stop_, clock); }
   // A push of this clock is to be expected from this worker.
   bool pushes(Rank rank, Clock clock) const { return clock < end(rank); }
 
@@ -38,6 +42,7 @@ class WorkerGroup {
     Clock end = kEndOfClocks;
   };
   std::vector<Member> members_;
+  Clock stop_ = kEndOfClocks;
 };
 
 }  // namespace parley

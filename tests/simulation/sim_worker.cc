@@ -118,14 +118,14 @@ void SimWorker::advance() {
   if (stage_ == Stage::stepping && stopped) {
     client_->stop();
     stage_ = Stage::finishing;
-    client_->finish(client_->clock(), out);
+    client_->finish(client_->clock(), true, out);
   }
   if ((stage_ == Stage::training || stage_ == Stage::stepping) && client_->complete()) {
     stage_ = Stage::training;
     const Clock clock = client_->clock();
     if (stopped || clock.value >= scenario_.steps[rank_.value]) {
       stage_ = Stage::finishing;
-      client_->finish(clock, out);
+      client_->finish(clock, stopped, out);
     } else if (rank_ == Rank(0) && scenario_.stop_at == clock) {
       if (!stop_asked_) member_.request_stop(clock, control);
       stop_asked_ = true;

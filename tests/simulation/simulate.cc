@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/base/error.h"
+#include "common/base/log.h"
 #include "tests/simulation/sim_cluster.h"
 
 int main(int argc, char** argv) {
@@ -20,6 +21,7 @@ int main(int argc, char** argv) {
   app.add_option("--seeds", count, "how many seeds");
   app.add_option("--staleness", staleness, "only this bound: a number, or 'unbounded' (default: 0, 1, 3 and unbounded)");
   CLI11_PARSE(app, argc, argv);
+  log::set_threshold(log::Level::error);
   std::vector<SyncPolicy> policies = {{0}, {1}, {3}, {SyncPolicy::kUnbounded}};
   if (staleness == "unbounded") policies = {{SyncPolicy::kUnbounded}};
   if (!staleness.empty() && staleness != "unbounded") policies = {{std::stoull(staleness)}};

@@ -158,11 +158,12 @@ void ParameterClient::stop() {
   phase_ = Phase::stopped;
 }
 
-void ParameterClient::finish(Clock clock, Out& out) {
+void ParameterClient::finish(Clock clock, bool group_stops, Out& out) {
   PARLEY_CHECK((phase_ == Phase::complete || phase_ == Phase::stopped) && clock == clock_, "finish {} at {}", clock,
                clock_);
   phase_ = Phase::finishing;
   finish_clock_ = clock;
+  group_stops_ = group_stops;
   for (std::uint32_t shard = 0; shard < links_.size(); ++shard) send_finished(ShardId(shard), out);
 }
 

@@ -80,7 +80,8 @@ class ParameterClient {
   // The group stops at clock(): what is unanswered is given up. Only finish() may follow.
   void stop();
   // No more pushes from `clock` on: tells every shard. finished() once all have acknowledged.
-  void finish(Clock clock, Out& out);
+  // group_stops: the whole group does, at this clock; no shard applies it then.
+  void finish(Clock clock, bool group_stops, Out& out);
   bool finished() const { return phase_ == Phase::finished; }
   // The newest weights into half(clock()); complete() when they are here.
   void pull_final(Out& out);
@@ -143,6 +144,7 @@ class ParameterClient {
   Phase phase_ = Phase::idle;
   Clock clock_;
   Clock finish_clock_;
+  bool group_stops_ = false;
   std::uint64_t samples_ = 0;
   bool exact_pull_ = true;
   Sequence sequence_;

@@ -65,7 +65,9 @@ void ParameterClient::send_initial(ShardId shard, Out& out) {
 void ParameterClient::send_finished(ShardId shard, Out& out) {
   Header from = header();
   from.clock = finish_clock_;
-  Outgoing message = compose(from, wire::FinishedT());
+  wire::FinishedT body;
+  body.group_stops = group_stops_;
+  Outgoing message = compose(from, std::move(body));
   links_[shard.value].wait = Link::Wait::finished;
   links_[shard.value].newest = sequence_;
   out.send(shard, std::move(message));
