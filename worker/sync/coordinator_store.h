@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "common/transport/control_loop.h"
-#include "worker/collective.h"
+#include "worker/collective/collective.h"
 
 namespace parley {
 
