@@ -13,6 +13,7 @@
 #include <bit>
 #include <chrono>
 #include <csignal>
+#include <memory>
 #include <string>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -178,6 +179,28 @@ TEST(GlooCollective, ARankThatLeftEndsTheOthersForGood) {
                              HasSubstr("lost the connection to worker 1")));
     EXPECT_EQ(first, second);
   });
+}
+
+// Rank 1 waits for rank 0 alone, and rank 0 lives on; only its error can tell rank 1 that the group
+// has ended.
+TEST(GlooCollective, OneRanksErrorEndsThoseThatWaitForIt) {
+  SharedStore store;
+  std::array<std::unique_ptr<GlooCollective>, 3> members;
+  run_ranks(3, [&](std::uint32_t rank) {
+    members[rank] = std::make_unique<GlooCollective>(options(rank, 3), store);
+  });
+  members[2].reset();
+  const auto started = std::chrono::steady_clock::now();
+  run_ranks(2, [&](std::uint32_t rank) {
+    std::vector<float> values(10);
+    if (rank == 0) {
+      EXPECT_THROW(members[0]->all_reduce(values), RunError);
+    } else {
+      const auto bytes = std::as_writable_bytes(std::span(values));
+      EXPECT_THROW(members[1]->broadcast(bytes, Rank(0)), RunError);
+    }
+  });
+  EXPECT_LT(to_seconds(std::chrono::steady_clock::now() - started), 10);
 }
 
 // Forks a rank that meets the others, all-reduces once, and then does `last`; what it writes is

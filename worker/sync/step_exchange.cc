@@ -29,8 +29,9 @@ const StepOpening& StepExchange::open(std::uint64_t samples, bool stop, bool fin
   const std::size_t ranks = opening_.samples.size();
   const std::size_t me = collective_.rank().value;
   std::fill(opening_values_.begin(), opening_values_.end(), 0.0F);
+  const std::uint64_t high = samples / kExact;
   opening_values_[me] = static_cast<float>(samples % kExact);
-  opening_values_[ranks + me] = static_cast<float>(samples / kExact);
+  opening_values_[ranks + me] = static_cast<float>(high);
   opening_values_[2 * ranks] = stop ? 1.0F : 0.0F;
   opening_values_[2 * ranks + 1] = finished ? 1.0F : 0.0F;
   collective_.all_reduce(opening_values_);
