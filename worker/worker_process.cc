@@ -27,7 +27,7 @@
 #include "worker/strategy_factory.h"
 #include "worker/sync/coordinator_blocks.h"
 #include "worker/training/batch_loader.h"
-#include "worker/training/batch_source.h"
+#include "worker/data/batch_source.h"
 #include "worker/training/device.h"
 #include "worker/training/evaluator.h"
 #include "worker/training/gradient_tracker.h"

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "common/transport/control_loop.h"
-#include "worker/training/batch_source.h"
+#include "worker/data/batch_source.h"
 
 namespace parley {
 
