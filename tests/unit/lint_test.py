@@ -56,6 +56,7 @@ class IncludeTest(RuleTest):
         self.assert_include_found("server/core/shard.h", config, "sans-I/O core")
         self.assert_include_clean("server/main.cc", config)
         self.assert_include_clean("common/config/toml.cc", config)
+        self.assert_include_clean("common/process/job_options.h", config)
 
     def test_the_core_knows_no_thread_lock_file_or_socket(self):
         for include in ("<thread>", "<mutex>", "<fstream>", "<sys/socket.h>", "<unistd.h>",
