@@ -93,6 +93,10 @@ GlooCollective::GlooCollective(const GlooOptions& options, RendezvousStore& stor
     context->setTimeout(gloo_timeout(options.timeout));
     GlooStore keys(store, options.key_prefix, options.timeout);
     context->connectFullMesh(keys, device);
+    // Gloo returns as soon as this rank is connected; one that left now would fail the others'
+    // connecting.
+    gloo::BarrierOptions all_connected(context);
+    gloo::barrier(all_connected);
     context_ = std::move(context);
   } catch (const RunError& error) {
     throw RunError(fmt::format("worker {}: the {} workers of the all-reduce could not meet: {}",
