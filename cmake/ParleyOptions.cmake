@@ -21,7 +21,7 @@ set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 
 # Paths relative to the tree in messages and debug information: shorter to read, and one compiler cache serves all clones.
 # (ccache hands the compiler paths relative to build/PRESET: the second form.)
-add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:-ffile-prefix-map=${CMAKE_SOURCE_DIR}/=;-ffile-prefix-map=../../=>")
+add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:-ffile-prefix-map=${CMAKE_SOURCE_DIR}/=;-fmacro-prefix-map=../../=>")
 
 if(PARLEY_SANITIZE)
   add_compile_options(

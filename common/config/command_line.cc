@@ -27,6 +27,7 @@ const std::vector<PlainFlag>& plain_flags() {
       {"--version", true},
       {"--print-config-json", true},
       {"--print-config-markdown", true},
+      {"--print-placement", true},
       {"--progress-fd"},
       {"--start-count"},
   };
@@ -83,6 +84,7 @@ Action chosen_action(const RawFlags& flags, Faults& faults) {
       {"--print-config", Action::print_config},
       {"--print-config-json", Action::print_config_json},
       {"--print-config-markdown", Action::print_config_markdown},
+      {"--print-placement", Action::print_placement},
       {"--check-config", Action::check_config},
   };
   const char* chosen = nullptr;
@@ -185,6 +187,7 @@ std::string page(const CommandLine& line) {
       return fmt::format("{}{}: valid\n",
                          line.settings.warning.empty() ? "" : line.settings.warning + "\n",
                          line.config_path.empty() ? "the config" : printable(line.config_path));
+    case Action::print_placement:
     case Action::run:
       break;
   }

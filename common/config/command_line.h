@@ -25,6 +25,7 @@ enum class Action {
   print_config_json,      // the same for programs
   print_config_markdown,  // docs/configuration.md
   check_config,
+  print_placement,  // worker: which server would hold how much, as JSON; the worker's own page
 };
 
 struct CommandLine {
@@ -44,7 +45,7 @@ struct CommandLine {
 // beyond this host without --insecure.
 CommandLine parse_command_line(Role role, const std::vector<std::string>& arguments);
 
-// What an action other than run prints on standard output.
+// What an action other than run and print_placement prints on standard output.
 std::string page(const CommandLine& line);
 
 }  // namespace parley

@@ -110,6 +110,7 @@ void Member::take_membership(const wire::Membership& body) {
   if (!tensors) return end(fmt::format("the coordinator's layout: {}", tensors.error().message));
   membership_.tensors = std::move(*tensors);
   membership_.slice_bytes = body.layout()->slice_bytes();
+  membership_.samples = body.samples();
 }
 
 void Member::take_shutdown(const wire::Shutdown& body) {

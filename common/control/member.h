@@ -50,6 +50,7 @@ struct MembershipView {
   std::vector<std::string> shards;          // by ShardId, once running
   std::vector<TensorSpec> tensors;          // servers, once running: in order of registration
   std::uint64_t slice_bytes = 0;
+  std::uint64_t samples = 0;                // servers, once running: of the training set
 };
 
 // How the job ended.

@@ -30,10 +30,12 @@ def say(text):
     print(f"setup: {text}", flush=True)
 
 
-def run(command, failure, env=None):
-    """Runs a command with its output shown; a failure becomes one clear line."""
-    result = subprocess.run(command, stdin=subprocess.DEVNULL, env=env, check=False)
+def run(command, failure, env=None, quiet=False):
+    """Runs a command, its output shown (quiet: only when it fails); a failure becomes one line."""
+    output = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True} if quiet else {}
+    result = subprocess.run(command, stdin=subprocess.DEVNULL, env=env, check=False, **output)
     if result.returncode != 0:
+        sys.stderr.write(result.stdout or "")
         shown = " ".join(map(str, command))
         raise SetupError(f"{failure} (exit status {result.returncode}): {shown}")
 
@@ -93,9 +95,9 @@ def install_packages():
         say(f"installing {len(missing)} Debian packages: {' '.join(missing)}")
         env = dict(os.environ, DEBIAN_FRONTEND="noninteractive")
         apt = ["apt-get", "-qq", "-o", "DPkg::Lock::Timeout=600", "-o", "Acquire::Retries=3"]
-        run([*apt, "update"], "the package lists could not be fetched", env)
+        run([*apt, "update"], "the package lists could not be fetched", env, quiet=True)
         run([*apt, "install", "-y", "--no-install-recommends", *missing],
-            "Debian packages could not be installed", env)
+            "Debian packages could not be installed", env, quiet=True)
 
 
 # LibTorch

@@ -221,7 +221,10 @@ Outgoing Coordinator::membership(Role to) {
     body.members.push_back(std::move(member));
     if (key.first == Role::server) body.shards.insert(body.shards.end(), entry.endpoints.begin(), entry.endpoints.end());
   }
-  if (to == Role::server && model_) body.layout = pack_layout(model_->tensors, model_->slice_bytes, model_->fingerprint);
+  if (to == Role::server && model_) {
+    body.layout = pack_layout(model_->tensors, model_->slice_bytes, model_->fingerprint);
+    body.samples = model_->samples;
+  }
   return compose(header(), std::move(body));
 }
 

@@ -12,7 +12,7 @@
 #include "common/layout/placement.h"
 #include "common/transport/control_loop.h"
 #include "worker/core/parameter_client.h"
-#include "worker/strategy.h"
+#include "worker/sync/strategy.h"
 #include "worker/sync/comms_loop.h"
 
 namespace parley {
