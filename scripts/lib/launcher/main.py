@@ -46,10 +46,10 @@ def _run(given: Arguments, screen: Screen) -> int:
         return 0
     effective = settings.read(given.worker, given.config, given.flags)
     given = dataclasses.replace(given, flags=(*given.flags, *prepare.data_flags(effective)))
-    if given.dry_run:
-        return _dry_run(given, effective, screen)
     if given.prepare:
         prepare.data(effective, screen)
+    if given.dry_run:  # Behind the data, whose shape the model's size depends on.
+        return _dry_run(given, effective, screen)
     with results.open_folder(given) as folder:
         return _finish(_job(given, effective, folder, screen), effective, folder, screen)
 

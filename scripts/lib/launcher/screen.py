@@ -1,7 +1,7 @@
 """What a person sees: prefixed lines of the processes, phases of the launcher, and how far things are.
 
 On a terminal a bar (tqdm's) stands below the lines and prefixes have colours; elsewhere progress is a plain line now
-and then. A reader that has gone (`scripts/run … | head`) does not end a training: what is shown is in the log files too.
+and then. A reader that has gone (`scripts/run … | head`) ends no training: what is shown is in the log files too.
 """
 
 import collections.abc
