@@ -24,8 +24,10 @@ if(NOT EXISTS "${parley_torch_root}/lib/libtorch_cpu.so")
 endif()
 
 add_library(parley_torch INTERFACE)
-target_include_directories(parley_torch SYSTEM INTERFACE ${parley_torch_root}/include
-                           ${parley_torch_root}/include/torch/csrc/api/include)
+# Behind the system's own headers: the wheel carries another version of fmt, whose functions no library here has.
+foreach(folder include include/torch/csrc/api/include)
+  target_compile_options(parley_torch INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:SHELL:-idirafter ${parley_torch_root}/${folder}>")
+endforeach()
 target_link_libraries(parley_torch INTERFACE ${parley_torch_root}/lib/libtorch_cpu.so ${parley_torch_root}/lib/libc10.so)
 target_link_options(parley_torch INTERFACE -Wl,-rpath,${parley_torch_root}/lib)
 add_library(parley::torch ALIAS parley_torch)
