@@ -51,7 +51,7 @@ void Member::send_register(Out& out) {
 void Member::receive(const Incoming& message, Instant now, Out& out) {
   if (over_) return;
   if (const auto refusal = refuse(message, options_.job))
-    return end(fmt::format("the coordinator at {} {}", options_.coordinator, refusal->text));
+    return end(fmt::format("the coordinator at {}: {}", options_.coordinator, refusal->text));
   if (welcomed()) deadline_ = now + options_.heartbeat_timeout;
   switch (message.type()) {
     case wire::Body::Welcome:

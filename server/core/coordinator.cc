@@ -263,9 +263,18 @@ void Coordinator::check_lives(Instant now, Out& out) {
         fmt::format("{} {} ({}, pid {}) is lost: {}", role_name(key.first), key.second, entry.host, entry.pid, how);
     if (phase_ != wire::Phase::gathering) return end(false, text, out);
     log::warning("{}; its place is free again", text);
-    if (model_ && key.first == Role::worker && model_->from == fmt::format("worker {}", key.second)) model_.reset();
-    return roster_.remove(key);
+    roster_.remove(key);
+    return forget_model_without_worker();
   }
+}
+
+// The model stays the one to compare with while a worker that brought it is here.
+void Coordinator::forget_model_without_worker() {
+  const auto worker = std::ranges::find(roster_.entries(), Role::worker, [](const auto& item) { return item.first.first; });
+  if (worker == roster_.entries().end())
+    model_.reset();
+  else if (model_)
+    model_->from = fmt::format("worker {}", worker->first.second);
 }
 
 Instant Coordinator::next_deadline() const {

@@ -75,6 +75,7 @@ class Coordinator {
   void store_set(const Incoming& message, Out& out);
   void send_value(const std::string& key, const std::vector<std::uint8_t>& value, Route to, Out& out);
   void check_lives(Instant now, Out& out);
+  void forget_model_without_worker();
   bool all_done(Role role) const;
   void announce(Out& out);
   Outgoing membership(Role to);

@@ -165,15 +165,36 @@ void Shard::answer_held(ShardOutbox& out) {
 
 void Shard::push_pull(Route route, Incoming& message, Instant now, ShardOutbox& out) {
   const Header from = message.header();
+  if (const auto fault = read_pushes(route, message, now)) {
+    incoming_.clear();
+    return malformed(from, "PushPull: " + *fault);
+  }
+  for (auto& [slice, base_version, push] : incoming_) {
+    if (from.sequence < slice->newest[from.rank.value]) {
+      ++counters_.late;
+      continue;
+    }
+    slice->newest[from.rank.value] = from.sequence;
+    counters_.bytes_received += push.gradient.size();
+    const std::uint64_t version = store_.version(slice->id).value;
+    push.ask.lag = version - std::min(version, base_version.value);
+    take_push(*slice, from.rank, std::move(push), now, out);
+  }
+  incoming_.clear();
+}
+
+// Reads the whole message into incoming_, or says in one line why it cannot be: it is taken whole or not at all.
+std::optional<std::string> Shard::read_pushes(Route route, Incoming& message, Instant now) {
+  incoming_.clear();
+  const Header from = message.header();
   const auto* body = message.body<wire::PushPull>();
   const std::size_t count = body->slices() == nullptr ? 0 : body->slices()->size();
-  if (!ready() || count != message.payload().size())
-    return malformed(from, "PushPull: a frame a slice expected, after Initialize");
+  if (!ready() || count != message.payload().size()) return "a frame a slice expected, after Initialize";
   std::size_t present_at = 0;
   for (std::uint32_t i = 0; i < count; ++i) {
     const wire::SlicePush& entry = *body->slices()->Get(i);
     SliceState* slice = find(entry.slice());
-    if (slice == nullptr) return malformed(from, fmt::format("PushPull: slice {} is not ours", entry.slice()));
+    if (slice == nullptr) return fmt::format("slice {} is not ours", entry.slice());
     const Slice& where = layout_.slice(slice->id);
     PendingPush push;
     push.samples = body->samples();
@@ -182,29 +203,22 @@ void Shard::push_pull(Route route, Incoming& message, Instant now, ShardOutbox& 
       push.present.assign(where.parts.size(), 1);
     } else if (entry.presence() == wire::Presence::some) {
       if (body->present() == nullptr || body->present()->size() - present_at < where.parts.size())
-        return malformed(from, "PushPull: presence bytes are missing");
+        return "presence bytes are missing";
       const std::uint8_t* first = body->present()->data() + present_at;
       push.present.assign(first, first + where.parts.size());
       present_at += where.parts.size();
     }
     const std::uint64_t expected = push.present.empty() ? 0 : where.bytes();
     if (message.payload()[i].size() != expected)
-      return malformed(from, fmt::format("PushPull: slice {} has {} bytes, {} expected", entry.slice(),
-                                         message.payload()[i].size(), expected));
-    if (from.sequence < slice->newest[from.rank.value]) {
-      ++counters_.late;
-      continue;
-    }
-    if (from.clock > slice->clocks.pushed(from.rank))
-      return malformed(from, fmt::format("PushPull: clock {} of slice {}, {} expected", from.clock, entry.slice(),
-                                         slice->clocks.pushed(from.rank)));
-    slice->newest[from.rank.value] = from.sequence;
-    counters_.bytes_received += message.payload()[i].size();
+      return fmt::format("slice {} has {} bytes, {} expected", entry.slice(), message.payload()[i].size(), expected);
+    const bool late = from.sequence < slice->newest[from.rank.value];
+    if (!late && from.clock > slice->clocks.pushed(from.rank))
+      return fmt::format("clock {} of slice {}, {} expected", from.clock, entry.slice(),
+                         slice->clocks.pushed(from.rank));
     push.gradient = float_aligned(std::move(message.payload()[i]));
-    const std::uint64_t version = store_.version(slice->id).value;
-    push.ask.lag = version - std::min(version, entry.base_version());
-    take_push(*slice, from.rank, std::move(push), now, out);
+    incoming_.push_back({slice, Version(entry.base_version()), std::move(push)});
   }
+  return std::nullopt;
 }
 
 void Shard::take_push(SliceState& slice, Rank rank, PendingPush push, Instant now, ShardOutbox& out) {

@@ -103,6 +103,7 @@ class Shard {
   void initialize(Route route, const Incoming& message, ShardOutbox& out);
   void ask(Route route, const Incoming& message, ShardOutbox& out);
   void push_pull(Route route, Incoming& message, Instant now, ShardOutbox& out);
+  std::optional<std::string> read_pushes(Route route, Incoming& message, Instant now);
   void pull(Route route, const Incoming& message, Instant now, ShardOutbox& out);
   void finished(Route route, const Incoming& message, Instant now, ShardOutbox& out);
   void verdict(const Incoming& message, Instant now, ShardOutbox& out);
@@ -150,6 +151,12 @@ class Shard {
   ReplyBatch replies_;
   ShardCounters counters_;
   std::string last_malformed_;
+  struct IncomingPush {
+    SliceState* slice;
+    Version base_version;
+    PendingPush push;
+  };
+  std::vector<IncomingPush> incoming_;       // scratch: the message that is being read
   std::vector<Contribution> contributions_;  // scratch
 };
 

@@ -2,6 +2,7 @@
 // them, and throws Violation at the first broken promise.
 //
 //  - ssp bound: an answer to (rank, clock) leaves only when every worker that has not finished pushed clock - s (bsp: s = 0).
+//  - lead: what an answer says about it is counted again here.
 //  - own pushes are visible: the version answered has taken in every push of the asker.
 //  - applied once: no version ever exceeds the number of distinct pushes (asp, ssp) or clocks (bsp) that arrived.
 #pragma once
@@ -33,6 +34,8 @@ class Ledger {
 
   std::uint64_t pushes(SliceId slice) const;
   std::uint64_t answers_checked() const { return answers_checked_; }
+  // The largest number of clocks by which an answered worker was ahead of the slowest one.
+  std::uint64_t lead_max() const { return lead_max_; }
 
  private:
   struct Asked {
@@ -46,6 +49,7 @@ class Ledger {
   std::map<std::pair<ShardId, Rank>, Clock> ended_;
   std::map<std::tuple<Rank, std::uint64_t>, Asked> asked_;  // by sequence
   std::uint64_t answers_checked_ = 0;
+  std::uint64_t lead_max_ = 0;
 };
 
 }  // namespace parley::simulation

@@ -264,6 +264,7 @@ void SimCluster::check_end(RunResult& result) const {
   for (const SimServer& server : servers_)
     for (const auto& shard : server.shards) {
       result.late += shard->counters().late;
+      result.skipped += shard->counters().skipped;
       for (const SliceId slice : shard->slices()) {
         const std::uint64_t expected = scenario_.sync.gathers() ? clocks : ledger_.pushes(slice);
         if (shard->store().version(slice).value != expected)
@@ -272,7 +273,7 @@ void SimCluster::check_end(RunResult& result) const {
     }
   for (const auto& worker : workers_) {
     result.repeats += worker->client()->counters().repeats;
-    result.lead_max = std::max(result.lead_max, worker->client()->counters().lead_max);
+    result.ignored += worker->client()->counters().ignored;
     for (std::uint32_t tensor = 0; tensor < layout_.tensors().size(); ++tensor) {
       auto values = worker->final_values(tensor);
       if (worker == workers_.front()) result.weights.push_back(values);
@@ -282,6 +283,7 @@ void SimCluster::check_end(RunResult& result) const {
     }
   }
   result.events = events_.steps();
+  result.lead_max = ledger_.lead_max();
   result.answers_checked = ledger_.answers_checked();
   result.seconds = to_seconds(events_.now().time_since_epoch());
   result.fingerprint = fingerprint_;

@@ -19,7 +19,9 @@ struct RunResult {
   std::uint64_t answers_checked = 0;
   std::uint64_t repeats = 0;        // slices that workers sent again
   std::uint64_t late = 0;           // messages that shards dropped as old
-  std::uint64_t lead_max = 0;
+  std::uint64_t ignored = 0;        // answers that came after the slice was sent again
+  std::uint64_t skipped = 0;        // clocks of a slice that a verdict dropped
+  std::uint64_t lead_max = 0;       // as the ledger counted it
   double seconds = 0;               // simulated
   std::uint64_t fingerprint = 0;    // of order and content of everything that was delivered: equal for equal seeds
   std::vector<std::vector<float>> weights;  // a tensor in arena order, final
