@@ -2,12 +2,11 @@
 
 #include <flatbuffers/base.h>
 #include <fmt/format.h>
-#include <zmq.h>
-
 #include <algorithm>
 #include <optional>
 
 #include "common/base/error.h"
+#include "common/transport/context.h"
 #include "worker/training/device.h"
 
 namespace parley {
@@ -95,12 +94,8 @@ RunReport group_report(const Config& config, const TrainerResult& own, const Job
 }
 
 std::map<std::string, std::string> library_versions() {
-  int major = 0;
-  int minor = 0;
-  int patch = 0;
-  zmq_version(&major, &minor, &patch);
   return {{"libtorch", torch_version()},
-          {"zeromq", fmt::format("{}.{}.{}", major, minor, patch)},
+          {"zeromq", zeromq_version()},
           {"flatbuffers", fmt::format("{}.{}.{}", FLATBUFFERS_VERSION_MAJOR, FLATBUFFERS_VERSION_MINOR, FLATBUFFERS_VERSION_REVISION)}};
 }
 

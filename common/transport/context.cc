@@ -65,4 +65,12 @@ std::string Context::unique_name() {
   return fmt::format("inproc://{}", names_.fetch_add(1, std::memory_order_relaxed));
 }
 
+std::string zeromq_version() {
+  int major = 0;
+  int minor = 0;
+  int patch = 0;
+  zmq_version(&major, &minor, &patch);
+  return fmt::format("{}.{}.{}", major, minor, patch);
+}
+
 }  // namespace parley

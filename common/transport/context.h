@@ -29,4 +29,7 @@ class Context {
   std::atomic<unsigned> names_{0};
 };
 
+// The version of the ZeroMQ library that is loaded, for reports.
+std::string zeromq_version();
+
 }  // namespace parley
