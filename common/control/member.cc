@@ -148,8 +148,9 @@ void Member::tick(Instant now, Out& out) {
     const Duration limit = welcomed() ? options_.heartbeat_timeout : options_.connect_timeout;
     return end(welcomed() ? fmt::format("the coordinator (server 0 at {}) is lost: silent for {:.1f} s",
                                         options_.coordinator, to_seconds(limit))
-                          : fmt::format("the coordinator (server 0 at {}) is unreachable: no answer within {:.1f} s",
-                                        options_.coordinator, to_seconds(limit)));
+                          : fmt::format("the coordinator (server 0 at {}) is unreachable: no answer within {:.1f} s{}",
+                                        options_.coordinator, to_seconds(limit),
+                                        connect_failure_.empty() ? "" : " (" + connect_failure_ + ")"));
   }
   if (now < next_heartbeat_) return;
   next_heartbeat_ = now + options_.heartbeat_interval;

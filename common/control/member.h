@@ -77,6 +77,8 @@ class Member {
   void receive(const Incoming& message, Instant now, Out& out);
   // The connection to the coordinator is new.
   void reconnected(Instant now, Out& out);
+  // Why the last attempt to connect failed, for the message at the deadline.
+  void connect_failed(std::string why) { connect_failure_ = std::move(why); }
   void tick(Instant now, Out& out);
   Instant next_deadline() const;
 
@@ -119,6 +121,7 @@ class Member {
   Instant next_heartbeat_ = kNever;
   MembershipView membership_;
   std::optional<JobEnd> over_;
+  std::string connect_failure_;
   // Said and to be said again on a new connection.
   std::optional<Clock> finished_;
   std::optional<Clock> stop_;

@@ -17,6 +17,8 @@ namespace {
 
 // Between two log lines while the coordinator cannot be reached.
 constexpr Duration kReminder = std::chrono::seconds(5);
+// Between two questions why it cannot be.
+constexpr Duration kProbe = std::chrono::seconds(1);
 constexpr Duration kIdle = std::chrono::seconds(1);
 constexpr Duration kLinger = std::chrono::seconds(1);
 
@@ -84,12 +86,17 @@ void ControlLoop::loop() {
 
 void ControlLoop::take_events(Instant now, Out& out) {
   while (const auto event = socket_.next_event(now)) {
-    if (*event == ConnectionEvent::connected) member_.reconnected(now, out);
+    if (*event == ConnectionEvent::connected) {
+      member_.reconnected(now, out);
+    } else if (*event == ConnectionEvent::failed && now >= next_probe_) {
+      next_probe_ = now + kProbe;
+      why_ = why_unreachable(socket_.peer(), std::chrono::milliseconds(200));
+      member_.connect_failed(why_);
+    }
   }
   if (socket_.connected() || now < next_reminder_ || member_.over()) return;
   next_reminder_ = now + kReminder;
-  log::info("waiting for the coordinator (server 0 at {}): {}", socket_.peer().endpoint(),
-            why_unreachable(socket_.peer(), std::chrono::milliseconds(200)));
+  log::info("waiting for the coordinator (server 0 at {}){}", socket_.peer().endpoint(), why_.empty() ? "" : ": " + why_);
 }
 
 void ControlLoop::take_messages(Instant now, Out& out) {

@@ -81,6 +81,8 @@ class ControlLoop {
   // Owned by the control thread.
   DealerSocket socket_;
   Instant next_reminder_;
+  Instant next_probe_ = Instant::min();
+  std::string why_;  // the coordinator could not be reached
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
