@@ -52,10 +52,11 @@ bool Link::send_down(Route to, Outgoing message) {
   return true;
 }
 
-void Link::reset() {
-  std::uint64_t arrive = random_.below(up_.size() + 1);
+// Of these a random number of first ones still arrive, the rest is lost.
+void Link::lose_some(Flights& flights) {
+  std::uint64_t arrive = random_.below(flights.size() + 1);
   Flights late;
-  for (const auto& flight : up_) {
+  for (const auto& flight : flights) {
     if (arrive > 0) {
       --arrive;
       late.push_back(flight);
@@ -64,12 +65,12 @@ void Link::reset() {
     flight->lost = true;
     flight->message = {};
   }
-  for (const auto& flight : down_) {
-    flight->lost = true;
-    flight->message = {};
-  }
-  up_ = std::move(late);
-  down_.clear();
+  flights = std::move(late);
+}
+
+void Link::reset() {
+  lose_some(up_);
+  lose_some(down_);
   last_up_ = last_down_ = events_.now();
   route_ = Route(++next_route_);
   events_.after(Duration(1), ends_.reconnected);

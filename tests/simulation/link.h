@@ -2,8 +2,8 @@
 // a connection, with a random delay of its own for every message, so messages of different connections overtake each
 // other. Bytes are read when they arrive, not when they are sent: memory that was lent and rewritten too early shows.
 //
-// reset() breaks the connection: of what is under way upwards some first messages still arrive, late and from the old
-// route; everything else is lost; the dialing side learns that it has a new connection.
+// reset() breaks the connection: of what is under way in each direction some first messages still arrive, late and from the
+// old connection (they were read from it already); the rest is lost; the dialing side learns that it has a new one.
 #pragma once
 
 #include <cstdint>
@@ -43,6 +43,7 @@ class Link {
   using Flights = std::list<std::shared_ptr<Flight>>;
 
   Instant next_arrival(Instant& last);
+  void lose_some(Flights& flights);
   static Incoming received(Outgoing message);
 
   EventQueue& events_;

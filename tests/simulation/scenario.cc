@@ -98,7 +98,7 @@ Scenario draw(std::uint64_t seed, SyncPolicy sync) {
   scenario.store = draw_store(random);
   scenario.equal_samples = random.below(2) == 0;
   scenario.absent_rate = random.below(2) == 0 ? 0.0 : 0.3;
-  scenario.resets = random.below(2) == 0 ? 0 : static_cast<std::uint32_t>(random.below(6));
+  scenario.resets = random.below(2) == 0 ? 0 : 1 + static_cast<std::uint32_t>(random.below(16));
   if (random.below(3) == 0) scenario.slow_rank = Rank(static_cast<std::uint32_t>(random.below(scenario.workers)));
   const std::uint64_t steps = random.below(12);
   for (std::uint32_t rank = 0; rank < scenario.workers; ++rank)

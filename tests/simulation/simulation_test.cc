@@ -67,7 +67,7 @@ TEST_P(SimulationTest, no_seed_breaks_a_promise) {
     stopped += scenario.stop_at.has_value();
     at_the_bound += result.lead_max == policy.staleness;
   }
-  EXPECT_GT(answers, 100'000U);
+  EXPECT_GT(answers, 50'000U);
   EXPECT_GT(repeats, 100U) << "runs in which a broken connection made a worker send again";
   EXPECT_GT(late, 10U) << "runs in which a shard dropped what came late from an old connection";
   EXPECT_GT(ignored, 0U) << "runs in which a worker dropped the answer to an older send";
@@ -82,11 +82,11 @@ TEST_P(SimulationTest, no_seed_breaks_a_promise) {
 
 INSTANTIATE_TEST_SUITE_P(Staleness, SimulationTest,
                          testing::Values(SyncPolicy{0}, SyncPolicy{1}, SyncPolicy{3}, SyncPolicy{SyncPolicy::kUnbounded}),
-                         [](const auto& info) { return name_of(info.param); });
+                         [](const auto& test) { return name_of(test.param); });
 
 TEST(Simulation, the_same_seed_gives_the_same_run) {
-  std::set<std::uint64_t> seen;
-  for (const SyncPolicy policy : {SyncPolicy{0}, SyncPolicy{3}})
+  for (const SyncPolicy policy : {SyncPolicy{0}, SyncPolicy{3}}) {
+    std::set<std::uint64_t> seen;
     for (std::uint64_t seed = 0; seed < 30; ++seed) {
       const RunResult first = checked(draw(seed, policy));
       const RunResult second = checked(draw(seed, policy));
@@ -95,7 +95,8 @@ TEST(Simulation, the_same_seed_gives_the_same_run) {
       EXPECT_TRUE(same_weights(first, second));
       seen.insert(first.fingerprint);
     }
-  EXPECT_GT(seen.size(), 55U) << "and other seeds give other runs";
+    EXPECT_EQ(seen.size(), 30U) << "other seeds give other runs";
+  }
 }
 
 // bsp: the number of servers and shards and the order of the network change no bit of the result.

@@ -5,10 +5,12 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "common/base/log.h"
 #include "server/core/coordinator.h"
 #include "tests/support/messages.h"
 
@@ -34,7 +36,10 @@ struct Process {
 
 class CoordinatorHarness {
  public:
-  explicit CoordinatorHarness(CoordinatorOptions options = {}) : coordinator(fill(std::move(options))) { coordinator.start(now); }
+  explicit CoordinatorHarness(CoordinatorOptions options = {}) : coordinator(fill(std::move(options))) {
+    log::set_threshold(log::Level::error);  // refusals are what these tests are about
+    coordinator.start(now);
+  }
 
   static Process server(std::uint32_t rank) {
     return {Role::server, Rank(rank), 100 + rank, Route(100 + rank), Rank(rank), {}, 0};
