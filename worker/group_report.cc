@@ -1,13 +1,14 @@
 #include "worker/group_report.h"
 
-#include <flatbuffers/base.h>
-#include <fmt/format.h>
-#include <algorithm>
-#include <optional>
-
 #include "common/base/error.h"
 #include "common/transport/context.h"
 #include "worker/training/device.h"
+
+#include <flatbuffers/base.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
 
 namespace parley {
 namespace {
@@ -53,8 +54,8 @@ void check_same_weights(const JobEnd& end) {
   }
 }
 
-RunReport group_report(const Config& config, const TrainerResult& own, const JobEnd& end, const std::string& weights_digest,
-                       const Provenance& provenance) {
+RunReport group_report(const Config& config, const TrainerResult& own, const JobEnd& end,
+                       const std::string& weights_digest, const Provenance& provenance) {
   RunReport report;
   report.mode = word(config.sync.mode);
   report.servers = static_cast<std::uint32_t>(server_count(config));
@@ -78,7 +79,8 @@ RunReport group_report(const Config& config, const TrainerResult& own, const Job
     report.staleness_mean += stat(process, "staleness_mean");
     report.staleness_max = std::max(report.staleness_max, static_cast<std::uint64_t>(stat(process, "staleness_max")));
     report.update_lag_mean += stat(process, "update_lag_mean");
-    report.update_lag_max = std::max(report.update_lag_max, static_cast<std::uint64_t>(stat(process, "update_lag_max")));
+    report.update_lag_max =
+        std::max(report.update_lag_max, static_cast<std::uint64_t>(stat(process, "update_lag_max")));
     report.time_shares.data += stat(process, "share_data");
     report.time_shares.compute += stat(process, "share_compute");
     report.time_shares.communication += stat(process, "share_communication");
@@ -86,8 +88,9 @@ RunReport group_report(const Config& config, const TrainerResult& own, const Job
     report.time_shares.evaluation += stat(process, "share_evaluation");
   }
   const double divisor = std::max(workers, 1.0);
-  for (double* mean : {&report.staleness_mean, &report.update_lag_mean, &report.time_shares.data, &report.time_shares.compute,
-                       &report.time_shares.communication, &report.time_shares.waiting, &report.time_shares.evaluation})
+  for (double* mean :
+       {&report.staleness_mean, &report.update_lag_mean, &report.time_shares.data, &report.time_shares.compute,
+        &report.time_shares.communication, &report.time_shares.waiting, &report.time_shares.evaluation})
     *mean /= divisor;
   report.samples_per_second = own.seconds > 0 ? samples / own.seconds : 0;
   return report;
@@ -96,7 +99,8 @@ RunReport group_report(const Config& config, const TrainerResult& own, const Job
 std::map<std::string, std::string> library_versions() {
   return {{"libtorch", torch_version()},
           {"zeromq", zeromq_version()},
-          {"flatbuffers", fmt::format("{}.{}.{}", FLATBUFFERS_VERSION_MAJOR, FLATBUFFERS_VERSION_MINOR, FLATBUFFERS_VERSION_REVISION)}};
+          {"flatbuffers", fmt::format("{}.{}.{}", FLATBUFFERS_VERSION_MAJOR, FLATBUFFERS_VERSION_MINOR,
+                                      FLATBUFFERS_VERSION_REVISION)}};
 }
 
 }  // namespace parley

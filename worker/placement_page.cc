@@ -1,16 +1,17 @@
 #include "worker/placement_page.h"
 
-#include <nlohmann/json.hpp>
-
 #include "common/layout/placement.h"
 #include "common/process/job_options.h"
+
+#include <nlohmann/json.hpp>
 
 namespace parley {
 namespace {
 
 nlohmann::ordered_json servers_page(const Config& config, const Placement& placement) {
   const auto shards = static_cast<std::uint32_t>(config.server.shards);
-  const std::uint64_t copies = 2 + slot_count(optimizer_options(config)) + 2 * static_cast<std::uint64_t>(worker_count(config));
+  const std::uint64_t copies =
+      2 + slot_count(optimizer_options(config)) + 2 * static_cast<std::uint64_t>(worker_count(config));
   nlohmann::ordered_json servers = nlohmann::ordered_json::array();
   for (std::uint32_t rank = 0; rank < static_cast<std::uint32_t>(server_count(config)); ++rank) {
     std::uint64_t bytes = 0;
@@ -30,7 +31,8 @@ std::string placement_page(const Config& config, const Layout& layout) {
   nlohmann::ordered_json page;
   page["tensors"] = nlohmann::ordered_json::array();
   for (const TensorSpec& tensor : layout.tensors())
-    page["tensors"].push_back({{"name", tensor.name}, {"shape", tensor.shape}, {"bytes", tensor.element_count() * sizeof(float)}});
+    page["tensors"].push_back(
+        {{"name", tensor.name}, {"shape", tensor.shape}, {"bytes", tensor.element_count() * sizeof(float)}});
   page["slices"] = layout.slice_count();
   page["bytes"] = layout.arena_count() * sizeof(float);
   page["servers"] = nlohmann::ordered_json::array();

@@ -1,7 +1,5 @@
 #include "worker/strategy_factory.h"
 
-#include <fmt/format.h>
-
 #include "common/base/error.h"
 #include "common/process/job_options.h"
 #include "common/transport/address.h"
@@ -10,6 +8,8 @@
 #include "worker/sync/allreduce_strategy.h"
 #include "worker/sync/local_strategy.h"
 #include "worker/sync/server_strategy.h"
+
+#include <fmt/format.h>
 #if defined(PARLEY_WITH_NCCL)
 #include "worker/collective/nccl_collective.h"
 #endif
@@ -47,30 +47,35 @@ std::unique_ptr<Collective> make_collective(const Config& config, c10::Device de
   options.timeout = config.cluster.collective_timeout;
   return std::make_unique<NcclCollective>(options, store);
 #else
-  throw UsageError(fmt::format("worker.device: found {}, expected cpu: this build has no NCCL, which sync.mode = allreduce needs on a GPU",
-                               device.str()));
+  throw UsageError(fmt::format(
+      "worker.device: found {}, expected cpu: this build has no NCCL, which sync.mode = allreduce needs on a GPU",
+      device.str()));
 #endif
 }
 
 }  // namespace
 
-std::unique_ptr<Strategy> make_local_strategy(const Config& config, const ScheduleOptions& schedule, const Layout& layout,
-                                              ParameterArena parameters, GradientArena gradients) {
-  return std::make_unique<LocalStrategy>(LocalStrategyOptions{optimizer_options(config), group_options(config), schedule}, layout,
-                                         parameters, gradients);
+std::unique_ptr<Strategy> make_local_strategy(const Config& config, const ScheduleOptions& schedule,
+                                              const Layout& layout, ParameterArena parameters,
+                                              GradientArena gradients) {
+  return std::make_unique<LocalStrategy>(
+      LocalStrategyOptions{optimizer_options(config), group_options(config), schedule}, layout, parameters, gradients);
 }
 
-std::unique_ptr<Strategy> make_group_strategy(const Config& config, const ScheduleOptions& schedule, const Layout& layout,
-                                              ParameterArena parameters, GradientArena gradients, c10::Device device,
-                                              ControlLoop& control, std::unique_ptr<Collective>& collective) {
+std::unique_ptr<Strategy> make_group_strategy(const Config& config, const ScheduleOptions& schedule,
+                                              const Layout& layout, ParameterArena parameters, GradientArena gradients,
+                                              c10::Device device, ControlLoop& control,
+                                              std::unique_ptr<Collective>& collective) {
   if (config.sync.mode == SyncMode::allreduce) {
     collective = make_collective(config, device, control);
-    return std::make_unique<AllreduceStrategy>(AllreduceStrategyOptions{optimizer_options(config), group_options(config), schedule},
-                                               layout, parameters, gradients, *collective);
+    return std::make_unique<AllreduceStrategy>(
+        AllreduceStrategyOptions{optimizer_options(config), group_options(config), schedule}, layout, parameters,
+        gradients, *collective);
   }
   ServerStrategyOptions options;
   options.job = job_id(config);
-  options.gathers = config.sync.mode == SyncMode::bsp || (config.sync.mode == SyncMode::ssp && config.sync.staleness == 0);
+  options.gathers =
+      config.sync.mode == SyncMode::bsp || (config.sync.mode == SyncMode::ssp && config.sync.staleness == 0);
   options.connect_timeout = config.cluster.connect_timeout;
   return std::make_unique<ServerStrategy>(options, control, layout, parameters, gradients);
 }

@@ -1,13 +1,5 @@
 #include "worker/worker_process.h"
 
-#include <fmt/format.h>
-
-#include <filesystem>
-#include <memory>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "common/base/error.h"
 #include "common/base/log.h"
 #include "common/layout/layout.h"
@@ -20,6 +12,7 @@
 #include "common/transport/address.h"
 #include "common/transport/control_loop.h"
 #include "common/transport/process_limits.h"
+#include "worker/data/batch_source.h"
 #include "worker/data/mnist.h"
 #include "worker/group_report.h"
 #include "worker/models/registry.h"
@@ -27,7 +20,6 @@
 #include "worker/strategy_factory.h"
 #include "worker/sync/coordinator_blocks.h"
 #include "worker/training/batch_loader.h"
-#include "worker/data/batch_source.h"
 #include "worker/training/device.h"
 #include "worker/training/evaluator.h"
 #include "worker/training/gradient_tracker.h"
@@ -35,6 +27,14 @@
 #include "worker/training/model_tensors.h"
 #include "worker/training/module_binding.h"
 #include "worker/training/trainer.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
 
 namespace parley {
 namespace {
@@ -109,7 +109,8 @@ class WorkerProcess {
 std::unique_ptr<BatchSource> WorkerProcess::batches(Rank rank, CoordinatorBlocks* blocks) const {
   const auto epochs = static_cast<std::uint64_t>(config_.train.epochs);
   if (blocks != nullptr)
-    return std::make_unique<BlockBatches>(*blocks, static_cast<std::uint64_t>(config_.train.seed), bench_.train->size(), epochs);
+    return std::make_unique<BlockBatches>(*blocks, static_cast<std::uint64_t>(config_.train.seed), bench_.train->size(),
+                                          epochs);
   return std::make_unique<PlannedBatches>(batch_plan_options(config_, bench_.train->size()), epochs, rank);
 }
 
@@ -117,10 +118,12 @@ TrainerResult WorkerProcess::train(Rank rank, Strategy& strategy, BatchSource& b
   GradientTracker tracker(binding_, strategy);
   BatchLoader loader(*bench_.train, bench_.device);
   std::optional<Evaluator> evaluator;
-  if (rank == Rank(0)) evaluator.emplace(*bench_.model, *test_, bench_.device, static_cast<std::uint64_t>(config_.train.eval_batch));
+  if (rank == Rank(0))
+    evaluator.emplace(*bench_.model, *test_, bench_.device, static_cast<std::uint64_t>(config_.train.eval_batch));
   std::optional<MetricsWriter> metrics;
   if (!line_.output_dir.empty() && config_.metrics.every_steps > 0)
-    metrics.emplace(std::filesystem::path(line_.output_dir) / "metrics.jsonl", static_cast<std::uint64_t>(config_.metrics.every_steps));
+    metrics.emplace(std::filesystem::path(line_.output_dir) / "metrics.jsonl",
+                    static_cast<std::uint64_t>(config_.metrics.every_steps));
   std::optional<ProgressWriter> progress;
   if (line_.progress_fd) progress.emplace(*line_.progress_fd);
 
@@ -132,14 +135,22 @@ TrainerResult WorkerProcess::train(Rank rank, Strategy& strategy, BatchSource& b
   options.target_accuracy = config_.train.target_accuracy;
   if (config_.debug.slow_rank == static_cast<std::int64_t>(rank.value)) options.slow_factor = config_.debug.slow_factor;
   options.schedule = schedule_;
-  const TrainerParts parts{*bench_.model, binding_, tracker, strategy, batches, loader, evaluator ? &*evaluator : nullptr,
-                           metrics ? &*metrics : nullptr, progress ? &*progress : nullptr};
+  const TrainerParts parts{*bench_.model,
+                           binding_,
+                           tracker,
+                           strategy,
+                           batches,
+                           loader,
+                           evaluator ? &*evaluator : nullptr,
+                           metrics ? &*metrics : nullptr,
+                           progress ? &*progress : nullptr};
   return Trainer(options, parts).run();
 }
 
 void WorkerProcess::run_alone() {
   log::rename(process_name(Role::worker, Rank(0)));
-  const auto strategy = make_local_strategy(config_, schedule_, bench_.layout, arenas_.parameters(), arenas_.gradients());
+  const auto strategy =
+      make_local_strategy(config_, schedule_, bench_.layout, arenas_.parameters(), arenas_.gradients());
   const auto source = batches(Rank(0), nullptr);
   const TrainerResult result = train(Rank(0), *strategy, *source);
   const std::string weights = digest(result);
@@ -148,7 +159,8 @@ void WorkerProcess::run_alone() {
 
 void WorkerProcess::run_in_group(Termination& termination) {
   const Address coordinator = parse_address(config_.cluster.coordinator, "cluster.coordinator");
-  if (coordinator.port == 0) throw UsageError("cluster.coordinator: found port 0, expected the port that server 0 listens on");
+  if (coordinator.port == 0)
+    throw UsageError("cluster.coordinator: found port 0, expected the port that server 0 listens on");
   MemberOptions options = member_options(line_, host_name(), random_life());
   options.tensors = specs_of(bench_.tensors);
   options.slice_bytes = bench_.layout.slice_bytes();
@@ -162,8 +174,8 @@ void WorkerProcess::run_in_group(Termination& termination) {
   TrainerResult result;
   try {
     std::unique_ptr<Collective> collective;
-    const auto strategy = make_group_strategy(config_, schedule_, bench_.layout, arenas_.parameters(), arenas_.gradients(), bench_.device,
-                                              control, collective);
+    const auto strategy = make_group_strategy(config_, schedule_, bench_.layout, arenas_.parameters(),
+                                              arenas_.gradients(), bench_.device, control, collective);
     std::optional<CoordinatorBlocks> blocks;
     if (config_.data.split == DataSplit::dynamic_split) blocks.emplace(control);
     const auto source = batches(rank, blocks ? &*blocks : nullptr);
@@ -185,7 +197,8 @@ void WorkerProcess::run_in_group(Termination& termination) {
 
 void WorkerProcess::report(const TrainerResult& result, const JobEnd& end, const std::string& weights) const {
   check_same_weights(end);
-  const RunReport report = group_report(config_, result, end, weights, provenance(library_versions(), fmt::format("{:016x}", fingerprint(config_))));
+  const RunReport report = group_report(config_, result, end, weights,
+                                        provenance(library_versions(), fmt::format("{:016x}", fingerprint(config_))));
   if (!line_.output_dir.empty()) write_report(report, line_.output_dir);
   // The launcher shows the table itself.
   if (!line_.progress_fd) fmt::print("{}\n", to_table(report));

@@ -8,8 +8,8 @@
 
 namespace parley {
 
-// XXH3-128 in hex over the float32 values of all parameters in layout order, little-endian, tensors
-// only: neither the padding between them nor buffers. `weights`: layout.arena_count() values.
+// XXH3-128 in hex over the float32 values of all parameters in layout order, little-endian, tensors only: neither the
+// padding between them nor buffers. `weights`: layout.arena_count() values.
 std::string weights_digest(const Layout& layout, std::span<const float> weights);
 
 }  // namespace parley

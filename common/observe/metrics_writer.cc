@@ -17,14 +17,11 @@
 namespace parley {
 namespace {
 
-// Large enough that a write is rare, small enough that a reader who follows the file sees steps
-// soon.
+// Large enough that a write is rare, small enough that a reader who follows the file sees steps soon.
 constexpr std::size_t kBatchBytes = 4096;
 
 // JSON has no word for infinity or NaN.
-std::string number(double value) {
-  return std::isfinite(value) ? fmt::format("{:.9g}", value) : "null";
-}
+std::string number(double value) { return std::isfinite(value) ? fmt::format("{:.9g}", value) : "null"; }
 
 void append_line(std::string& text, const StepRecord& step) {
   const StepTimes& times = step.times;
@@ -33,9 +30,9 @@ void append_line(std::string& text, const StepRecord& step) {
                  R"("data_seconds":{:.6f},"forward_seconds":{:.6f},"backward_seconds":{:.6f},)"
                  R"("communication_seconds":{:.6f},"waiting_seconds":{:.6f}}})"
                  "\n",
-                 step.rank, step.clock, step.epoch, step.samples,
-                 step.loss ? number(*step.loss) : "null", number(step.learning_rate), times.data,
-                 times.forward, times.backward, times.communication, times.waiting);
+                 step.rank, step.clock, step.epoch, step.samples, step.loss ? number(*step.loss) : "null",
+                 number(step.learning_rate), times.data, times.forward, times.backward, times.communication,
+                 times.waiting);
 }
 
 }  // namespace
@@ -44,8 +41,7 @@ MetricsWriter::MetricsWriter(std::filesystem::path path, std::uint64_t every_ste
     : path_(std::move(path)), every_steps_(every_steps) {
   file_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (file_ < 0)
-    throw RunError(
-        fmt::format("{}: cannot be opened for writing: {}", path_.string(), std::strerror(errno)));
+    throw RunError(fmt::format("{}: cannot be opened for writing: {}", path_.string(), std::strerror(errno)));
   pending_.reserve(2 * kBatchBytes);
 }
 
@@ -72,8 +68,7 @@ void MetricsWriter::flush() {
     if (written < 0) {
       const int fault = errno;
       pending_.clear();  // not again from the destructor
-      throw RunError(
-          fmt::format("{}: cannot be written: {}", path_.string(), std::strerror(fault)));
+      throw RunError(fmt::format("{}: cannot be written: {}", path_.string(), std::strerror(fault)));
     }
     rest.remove_prefix(static_cast<std::size_t>(written));
   }

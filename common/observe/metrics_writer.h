@@ -1,5 +1,5 @@
-// Appends steps to metrics.jsonl, one JSON object a line. Several processes may write one file:
-// lines are collected and appended whole (O_APPEND, one write a batch).
+// Appends steps to metrics.jsonl, one JSON object a line. Several processes may write one file: lines are collected and
+// appended whole (O_APPEND, one write a batch).
 //
 // Belongs to one thread. A failing write is a RunError that names the file.
 #pragma once
@@ -14,8 +14,7 @@ namespace parley {
 
 class MetricsWriter {
  public:
-  // Creates the file if it is not there. every_steps: clocks that are no multiple of it are left
-  // out; at least 1.
+  // Creates the file if it is not there. every_steps: clocks that are no multiple of it are left out; at least 1.
   MetricsWriter(std::filesystem::path path, std::uint64_t every_steps);
   // Writes what is left, as far as possible.
   ~MetricsWriter();

@@ -34,11 +34,11 @@ ProgressWriter::~ProgressWriter() { ::close(fd_); }
 void ProgressWriter::write(Instant now, const Progress& progress, bool last) {
   if (!last && next_ && now < *next_) return;
   next_ = now + kInterval;
-  const std::string line = fmt::format(
-      R"({{"clock":{},"total":{},"epoch":{},"loss":{},"accuracy":{},"samples_per_second":{}}})"
-      "\n",
-      progress.clock, progress.total, progress.epoch, number(progress.loss),
-      number(progress.accuracy), number(progress.samples_per_second));
+  const std::string line =
+      fmt::format(R"({{"clock":{},"total":{},"epoch":{},"loss":{},"accuracy":{},"samples_per_second":{}}})"
+                  "\n",
+                  progress.clock, progress.total, progress.epoch, number(progress.loss), number(progress.accuracy),
+                  number(progress.samples_per_second));
   // Up to this size a pipe takes a line whole or not at all.
   PARLEY_CHECK(line.size() <= PIPE_BUF, "{} bytes", line.size());
   [[maybe_unused]] const ssize_t dropped_or_written = ::write(fd_, line.data(), line.size());

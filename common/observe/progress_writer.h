@@ -1,9 +1,8 @@
-// Progress for whoever started this process and draws a bar: JSON lines on a file descriptor that
-// was handed down.
+// Progress for whoever started this process and draws a bar: JSON lines on a file descriptor that was handed down.
 //
-// A reader that is slow or gone never holds up training: the descriptor is made non-blocking, a
-// line that does not fit is dropped, and so is one that comes within a tenth of a second of the one
-// before. main ignores SIGPIPE. Belongs to one thread.
+// A reader that is slow or gone never holds up training: the descriptor is made non-blocking, a line that does not fit
+// is dropped, and so is one that comes within a tenth of a second of the one before. main ignores SIGPIPE. Belongs to
+// one thread.
 #pragma once
 
 #include "common/base/instant.h"
@@ -15,9 +14,8 @@
 namespace parley {
 
 struct Progress {
-  Clock clock;  // steps done
-  std::uint64_t total =
-      0;  // steps of the whole run; an estimate where data is handed out on demand
+  Clock clock;              // steps done
+  std::uint64_t total = 0;  // steps of the whole run; an estimate where data is handed out on demand
   std::uint64_t epoch = 0;  // 0-based
   std::optional<double> loss;
   std::optional<double> accuracy;  // of the last evaluation

@@ -8,8 +8,8 @@
 
 namespace parley {
 
-// Version, commit and compiler come from the build, the CPU's name from the system. The caller
-// knows the libraries that it loads, and its config.
+// Version, commit and compiler come from the build, the CPU's name from the system. The caller knows the libraries that
+// it loads, and its config.
 Provenance provenance(std::map<std::string, std::string> libraries, std::string config_hash);
 
 }  // namespace parley

@@ -18,9 +18,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // JSON has no word for infinity or NaN.
-Json number(std::optional<double> value) {
-  return value && std::isfinite(*value) ? Json(*value) : Json(nullptr);
-}
+Json number(std::optional<double> value) { return value && std::isfinite(*value) ? Json(*value) : Json(nullptr); }
 
 std::string bytes(std::uint64_t count) {
   constexpr std::array<std::string_view, 5> kUnits{"B", "KiB", "MiB", "GiB", "TiB"};
@@ -86,23 +84,18 @@ std::string to_table(const RunReport& report) {
   row("workers", fmt::to_string(report.workers));
   row("steps", fmt::to_string(report.steps));
   row("seconds", fmt::format("{:.2f}", report.seconds));
-  if (report.test_accuracy)
-    row("test accuracy", fmt::format("{:.2f} %", 100 * *report.test_accuracy));
+  if (report.test_accuracy) row("test accuracy", fmt::format("{:.2f} %", 100 * *report.test_accuracy));
   if (report.test_loss) row("test loss", fmt::format("{:.4f}", *report.test_loss));
   row("samples/s", fmt::format("{:.0f}", report.samples_per_second));
   row("compute", fmt::format("{:.1f} %", 100 * shares.compute));
   row("communication", fmt::format("{:.1f} %", 100 * shares.communication));
   row("waiting", fmt::format("{:.1f} %", 100 * shares.waiting));
-  row("data, evaluation",
-      fmt::format("{:.1f} %, {:.1f} %", 100 * shares.data, 100 * shares.evaluation));
+  row("data, evaluation", fmt::format("{:.1f} %, {:.1f} %", 100 * shares.data, 100 * shares.evaluation));
   row("bytes pushed", bytes(report.bytes_pushed));
   row("bytes pulled", bytes(report.bytes_pulled));
-  row("staleness",
-      fmt::format("mean {:.2f}, max {} clocks", report.staleness_mean, report.staleness_max));
-  row("update lag",
-      fmt::format("mean {:.2f}, max {} updates", report.update_lag_mean, report.update_lag_max));
-  for (const RunEvent& event : report.events)
-    row("event", fmt::format("{:.1f} s: {}", event.seconds, event.what));
+  row("staleness", fmt::format("mean {:.2f}, max {} clocks", report.staleness_mean, report.staleness_max));
+  row("update lag", fmt::format("mean {:.2f}, max {} updates", report.update_lag_mean, report.update_lag_max));
+  for (const RunEvent& event : report.events) row("event", fmt::format("{:.1f} s: {}", event.seconds, event.what));
   row("weights digest", report.weights_digest);
   return text;
 }
@@ -116,8 +109,8 @@ void write_report(const RunReport& report, const std::filesystem::path& director
   std::error_code fault;
   if (file.good()) std::filesystem::rename(draft, path, fault);
   if (!file.good() || fault)
-    throw RunError(fmt::format("{}: cannot be written{}", path.string(),
-                               fault ? ": " + fault.message() : std::string()));
+    throw RunError(
+        fmt::format("{}: cannot be written{}", path.string(), fault ? ": " + fault.message() : std::string()));
 }
 
 }  // namespace parley

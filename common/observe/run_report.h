@@ -1,8 +1,7 @@
 // What a run came to: report.json, and the same numbers as a table for people.
 //
-// Plain values and pure functions, but for write_report. The JSON names are relied on by users and
-// checks (docs/design.md); a value that this run has not got is null there and left out of the
-// table.
+// Plain values and pure functions, but for write_report. The JSON names are relied on by users and checks
+// (docs/design.md); a value that this run has not got is null there and left out of the table.
 #pragma once
 
 #include <cstdint>
@@ -42,8 +41,8 @@ struct RunReport {
   std::string mode;
   std::uint32_t servers = 0;
   std::uint32_t workers = 0;
-  std::uint64_t steps = 0;  // clock of the final weights
-  double seconds = 0;  // from the first step to the final weights, evaluations in between included
+  std::uint64_t steps = 0;              // clock of the final weights
+  double seconds = 0;                   // from the first step to the final weights, evaluations in between included
   std::optional<double> test_accuracy;  // 0 to 1
   std::optional<double> test_loss;
   double samples_per_second = 0;  // over all workers

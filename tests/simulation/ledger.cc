@@ -30,7 +30,8 @@ void Ledger::leaves(ShardId shard, const Outgoing& message, Rank to) {
     const wire::SliceWeights& entry = *body->slices()->Get(i);
     const auto found = asked_.find({to, entry.answers()});
     if (found == asked_.end())
-      throw Violation(fmt::format("shard {} answers sequence {} of worker {}, which never arrived", shard, entry.answers(), to));
+      throw Violation(
+          fmt::format("shard {} answers sequence {} of worker {}, which never arrived", shard, entry.answers(), to));
     const auto& ranks = pushed_[entry.slice()];
     std::uint64_t distinct = 0;
     std::uint64_t deepest = 0;
@@ -40,13 +41,14 @@ void Ledger::leaves(ShardId shard, const Outgoing& message, Rank to) {
     }
     const std::uint64_t most = sync_.gathers() ? deepest : distinct;
     if (entry.version() > most)
-      throw Violation(fmt::format("slice {} has version {} after {} pushes: one was applied twice", entry.slice(), entry.version(), most));
+      throw Violation(fmt::format("slice {} has version {} after {} pushes: one was applied twice", entry.slice(),
+                                  entry.version(), most));
     if (!found->second.push) continue;
     ++answers_checked_;
     const Clock asked = found->second.clock;
     if (entry.version() < ranks[to.value].size())
-      throw Violation(fmt::format("slice {} version {} does not hold worker {}'s own {} pushes", entry.slice(), entry.version(), to,
-                                  ranks[to.value].size()));
+      throw Violation(fmt::format("slice {} version {} does not hold worker {}'s own {} pushes", entry.slice(),
+                                  entry.version(), to, ranks[to.value].size()));
     std::uint64_t lead = 0;
     for (std::uint32_t rank = 0; rank < workers_; ++rank) {
       const auto end = ended_.find({shard, Rank(rank)});
@@ -55,12 +57,14 @@ void Ledger::leaves(ShardId shard, const Outgoing& message, Rank to) {
       if (pushed > asked) continue;
       lead = std::max(lead, asked.value + 1 - pushed.value);
       if (asked.value - pushed.value >= sync_.staleness)
-        throw Violation(fmt::format("slice {}: clock {} of worker {} is answered while worker {} has pushed {} clocks (staleness {})",
-                                    entry.slice(), asked, to, rank, pushed, sync_.staleness));
+        throw Violation(fmt::format(
+            "slice {}: clock {} of worker {} is answered while worker {} has pushed {} clocks (staleness {})",
+            entry.slice(), asked, to, rank, pushed, sync_.staleness));
     }
     lead_max_ = std::max(lead_max_, lead);
     if (entry.lead() != lead)
-      throw Violation(fmt::format("slice {}: an answer claims a lead of {}, it is {}", entry.slice(), entry.lead(), lead));
+      throw Violation(
+          fmt::format("slice {}: an answer claims a lead of {}, it is {}", entry.slice(), entry.lead(), lead));
   }
 }
 

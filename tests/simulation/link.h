@@ -2,20 +2,20 @@
 // a connection, with a random delay of its own for every message, so messages of different connections overtake each
 // other. Bytes are read when they arrive, not when they are sent: memory that was lent and rewritten too early shows.
 //
-// reset() breaks the connection: of what is under way in each direction some first messages still arrive, late and from the
-// old connection (they were read from it already); the rest is lost; the dialing side learns that it has a new one.
+// reset() breaks the connection: of what is under way in each direction some first messages still arrive, late and from
+// the old connection (they were read from it already); the rest is lost; the dialing side learns that it has a new one.
 #pragma once
+
+#include "common/base/random.h"
+#include "common/wire/message.h"
+#include "common/wire/outbox.h"
+#include "tests/simulation/event_queue.h"
 
 #include <cstdint>
 #include <functional>
 #include <list>
 #include <memory>
 #include <vector>
-
-#include "common/base/random.h"
-#include "common/wire/message.h"
-#include "common/wire/outbox.h"
-#include "tests/simulation/event_queue.h"
 
 namespace parley::simulation {
 

@@ -1,4 +1,8 @@
 // Whole clusters over many seeds: no promise is broken, what is rare does happen, and a run is a function of its seed.
+#include "common/base/log.h"
+#include "tests/simulation/scenario.h"
+#include "tests/simulation/sim_cluster.h"
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -7,10 +11,6 @@
 #include <set>
 #include <string>
 #include <vector>
-
-#include "common/base/log.h"
-#include "tests/simulation/scenario.h"
-#include "tests/simulation/sim_cluster.h"
 
 namespace parley::simulation {
 namespace {
@@ -37,7 +37,8 @@ bool same_weights(const RunResult& a, const RunResult& b) {
   if (a.weights.size() != b.weights.size()) return false;
   for (std::size_t tensor = 0; tensor < a.weights.size(); ++tensor) {
     if (a.weights[tensor].size() != b.weights[tensor].size()) return false;
-    if (std::memcmp(a.weights[tensor].data(), b.weights[tensor].data(), a.weights[tensor].size() * sizeof(float)) != 0) return false;
+    if (std::memcmp(a.weights[tensor].data(), b.weights[tensor].data(), a.weights[tensor].size() * sizeof(float)) != 0)
+      return false;
   }
   return true;
 }
@@ -81,7 +82,8 @@ TEST_P(SimulationTest, no_seed_breaks_a_promise) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Staleness, SimulationTest,
-                         testing::Values(SyncPolicy{0}, SyncPolicy{1}, SyncPolicy{3}, SyncPolicy{SyncPolicy::kUnbounded}),
+                         testing::Values(SyncPolicy{0}, SyncPolicy{1}, SyncPolicy{3},
+                                         SyncPolicy{SyncPolicy::kUnbounded}),
                          [](const auto& test) { return name_of(test.param); });
 
 TEST(Simulation, the_same_seed_gives_the_same_run) {
@@ -122,8 +124,8 @@ TEST(Simulation, bsp_does_not_depend_on_the_number_of_servers_and_shards) {
     }
 }
 
-// With one worker there is nobody to wait for and nothing to average: every bound gives bsp's weights, bit for bit. (For
-// staleness 0 and any number of workers run() itself compares with the sequential reference at every clock.)
+// With one worker there is nobody to wait for and nothing to average: every bound gives bsp's weights, bit for bit.
+// (For staleness 0 and any number of workers run() itself compares with the sequential reference at every clock.)
 TEST(Simulation, one_worker_alone_gets_the_same_weights_whatever_the_bound) {
   std::uint64_t compared = 0;
   for (std::uint64_t seed = 0; seed < 60; ++seed) {

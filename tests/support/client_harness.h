@@ -1,6 +1,11 @@
 // A ParameterClient with its arenas, talking to shards that are played by the test. One thread, no network.
 #pragma once
 
+#include "common/layout/arena.h"
+#include "common/layout/placement.h"
+#include "tests/support/messages.h"
+#include "worker/core/parameter_client.h"
+
 #include <algorithm>
 #include <cstdint>
 #include <functional>
@@ -8,11 +13,6 @@
 #include <stdexcept>
 #include <utility>
 #include <vector>
-
-#include "common/layout/arena.h"
-#include "common/layout/placement.h"
-#include "tests/support/messages.h"
-#include "worker/core/parameter_client.h"
 
 namespace parley::test {
 
@@ -61,7 +61,8 @@ class ClientHarness {
   // Pushes these slices; all their tensors have a gradient.
   Sent push(const std::vector<std::uint32_t>& slices) {
     std::vector<std::vector<std::uint8_t>> present;
-    for (const std::uint32_t slice : slices) present.emplace_back(layout.slice(SliceId(slice)).parts.size(), std::uint8_t{1});
+    for (const std::uint32_t slice : slices)
+      present.emplace_back(layout.slice(SliceId(slice)).parts.size(), std::uint8_t{1});
     return push(slices, present);
   }
   Sent push(const std::vector<std::uint32_t>& slices, const std::vector<std::vector<std::uint8_t>>& present) {
@@ -77,7 +78,8 @@ class ClientHarness {
     message.payload = std::move(payload);
     return sent([&](auto& out) { client.receive(ShardId(shard), delivered(message), out); });
   }
-  Sent versions(std::uint32_t shard, std::uint64_t answers, const std::vector<wire::SliceVersion>& slices, bool ready = true) {
+  Sent versions(std::uint32_t shard, std::uint64_t answers, const std::vector<wire::SliceVersion>& slices,
+                bool ready = true) {
     wire::VersionsT body;
     body.answers = answers;
     body.ready = ready;
@@ -126,7 +128,9 @@ class ClientHarness {
     answer_all(pulls, clock, value);
     if (layout.slice_count() > 0 && !client.complete()) throw std::runtime_error("not complete after the first pull");
   }
-  float weight(std::uint64_t clock, std::uint32_t slice) const { return parameters.slice(SliceId(slice), Clock(clock))[0]; }
+  float weight(std::uint64_t clock, std::uint32_t slice) const {
+    return parameters.slice(SliceId(slice), Clock(clock))[0];
+  }
 
   Header server_header{kClientJob, Generation(1), Role::server, Rank(0), Incarnation(1), Clock(), Sequence(1)};
   const Layout layout;

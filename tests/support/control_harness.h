@@ -1,6 +1,10 @@
-// Processes of a job as the coordinator and the member see them, played by tests: registrations, heartbeats and what comes
-// back. One thread, no network.
+// Processes of a job as the coordinator and the member see them, played by tests: registrations, heartbeats and what
+// comes back. One thread, no network.
 #pragma once
+
+#include "common/base/log.h"
+#include "server/core/coordinator.h"
+#include "tests/support/messages.h"
 
 #include <chrono>
 #include <cstdint>
@@ -9,10 +13,6 @@
 #include <string>
 #include <utility>
 #include <vector>
-
-#include "common/base/log.h"
-#include "server/core/coordinator.h"
-#include "tests/support/messages.h"
 
 namespace parley::test {
 

@@ -30,8 +30,7 @@ class MemoryGroup::Member final : public Collective {
   const std::uint32_t world_size_;
 };
 
-MemoryGroup::MemoryGroup(std::uint32_t world_size, Duration timeout)
-    : timeout_(timeout), calls_(world_size) {
+MemoryGroup::MemoryGroup(std::uint32_t world_size, Duration timeout) : timeout_(timeout), calls_(world_size) {
   for (std::uint32_t rank = 0; rank < world_size; ++rank)
     members_.push_back(std::make_unique<Member>(*this, rank, world_size));
 }
@@ -59,8 +58,7 @@ void MemoryGroup::call(std::uint32_t rank, const Call& call) {
     ++operations_;
     changed_.notify_all();
   } else {
-    const bool done = changed_.wait_for(
-        lock, timeout_, [&] { return operations_ != operation || !broken_.empty(); });
+    const bool done = changed_.wait_for(lock, timeout_, [&] { return operations_ != operation || !broken_.empty(); });
     if (!done) broken_ = fmt::format("{} waited in vain", call.operation);
   }
   if (!broken_.empty()) {
@@ -73,8 +71,8 @@ void MemoryGroup::carry_out() {
   const Call& first = calls_[0];
   for (const Call& call : calls_) {
     if (call.operation != first.operation || call.bytes.size() != first.bytes.size()) {
-      broken_ = fmt::format("one rank calls {} of {} bytes, another {} of {}", first.operation,
-                            first.bytes.size(), call.operation, call.bytes.size());
+      broken_ = fmt::format("one rank calls {} of {} bytes, another {} of {}", first.operation, first.bytes.size(),
+                            call.operation, call.bytes.size());
       return;
     }
   }
@@ -84,8 +82,7 @@ void MemoryGroup::carry_out() {
   std::span<const std::byte> source = first.bytes;
   if (first.operation == "all_reduce") {
     for (std::size_t rank = 1; rank < calls_.size(); ++rank) {
-      for (std::size_t i = 0; i < floats(first).size(); ++i)
-        floats(first)[i] += floats(calls_[rank])[i];
+      for (std::size_t i = 0; i < floats(first).size(); ++i) floats(first)[i] += floats(calls_[rank])[i];
     }
   } else if (first.operation.starts_with("broadcast")) {
     source = calls_.at(std::stoul(first.operation.substr(sizeof("broadcast from")))).bytes;

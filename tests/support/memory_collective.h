@@ -1,6 +1,5 @@
-// A Collective without a network: the ranks are threads of one process, sums are made in rank
-// order. A rank that calls another operation than the others, or with another size, is a failure of
-// all; so is one that never comes.
+// A Collective without a network: the ranks are threads of one process, sums are made in rank order. A rank that calls
+// another operation than the others, or with another size, is a failure of all; so is one that never comes.
 #pragma once
 
 #include "common/base/instant.h"
@@ -44,8 +43,7 @@ class MemoryGroup {
   std::string broken_;
 };
 
-// Runs body(rank) on a thread a rank and joins them; the first exception in rank order is thrown
-// on.
+// Runs body(rank) on a thread a rank and joins them; the first exception in rank order is thrown on.
 void run_ranks(std::uint32_t world_size, const std::function<void(std::uint32_t)>& body);
 
 }  // namespace parley::testing

@@ -1,15 +1,15 @@
 // Messages between machines in tests: what one machine sends, as another one receives it. Thread rule: pure functions.
 #pragma once
 
+#include "common/wire/message.h"
+#include "common/wire/outbox.h"
+
 #include <cstring>
 #include <memory>
 #include <span>
 #include <stdexcept>
 #include <utility>
 #include <vector>
-
-#include "common/wire/message.h"
-#include "common/wire/outbox.h"
 
 namespace parley::test {
 

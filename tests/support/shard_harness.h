@@ -1,6 +1,10 @@
-// A Shard with workers that talk to it by composed messages: what a worker sends can be delivered at once, late, twice or
-// on another connection, and what comes out is read as plain values. One thread, no network.
+// A Shard with workers that talk to it by composed messages: what a worker sends can be delivered at once, late, twice
+// or on another connection, and what comes out is read as plain values. One thread, no network.
 #pragma once
+
+#include "common/layout/placement.h"
+#include "server/core/shard.h"
+#include "tests/support/messages.h"
 
 #include <chrono>
 #include <cstdint>
@@ -9,10 +13,6 @@
 #include <string>
 #include <utility>
 #include <vector>
-
-#include "common/layout/placement.h"
-#include "server/core/shard.h"
-#include "tests/support/messages.h"
 
 namespace parley::test {
 

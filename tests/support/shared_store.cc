@@ -27,8 +27,7 @@ class Lock {
 }  // namespace
 
 SharedStore::SharedStore() {
-  void* memory =
-      mmap(nullptr, sizeof(Table), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  void* memory = mmap(nullptr, sizeof(Table), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   PARLEY_CHECK(memory != MAP_FAILED, "mmap of {} bytes", sizeof(Table));
   table_ = static_cast<Table*>(memory);
   pthread_mutexattr_t mutex_kind;
@@ -58,8 +57,8 @@ void SharedStore::set(const std::string& key, std::span<const std::byte> value) 
   PARLEY_CHECK(find(key) == nullptr, "{} is set twice", key);
   PARLEY_CHECK(table_->count < table_->entries.size(), "the test's store is full");
   Entry& entry = table_->entries[table_->count];
-  PARLEY_CHECK(key.size() < entry.key.size() && value.size() <= entry.value.size(),
-               "{} with {} bytes", key, value.size());
+  PARLEY_CHECK(key.size() < entry.key.size() && value.size() <= entry.value.size(), "{} with {} bytes", key,
+               value.size());
   std::memcpy(entry.key.data(), key.c_str(), key.size() + 1);
   if (!value.empty()) std::memcpy(entry.value.data(), value.data(), value.size());
   entry.size = value.size();

@@ -1,11 +1,11 @@
 #include "server/core/admission.h"
 
+#include "tests/support/messages.h"
+
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
-
-#include "tests/support/messages.h"
 
 namespace parley {
 namespace {
@@ -17,7 +17,8 @@ TEST(Admission, the_first_differing_key_is_told_with_both_values) {
   };
   EXPECT_EQ(difference(ours), "none");
   EXPECT_EQ(difference({{"train.seed", "1"}, {"server.shards", "2"}}), "none") << "order does not matter";
-  EXPECT_EQ(difference({{"server.shards", "2"}, {"train.seed", "5"}}), "config key 'train.seed': server 0 has 1, worker 3 has 5");
+  EXPECT_EQ(difference({{"server.shards", "2"}, {"train.seed", "5"}}),
+            "config key 'train.seed': server 0 has 1, worker 3 has 5");
   EXPECT_EQ(difference({{"server.shards", "2"}}), "config key 'train.seed': server 0 has 1, worker 3 has no such key");
   EXPECT_EQ(difference({{"server.shards", "2"}, {"train.seed", "1"}, {"x", "y"}}),
             "config key 'x': server 0 has no such key, worker 3 has y");

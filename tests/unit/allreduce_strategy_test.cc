@@ -1,5 +1,5 @@
-// The ranks are threads around a collective in memory, which sums in rank order. The reference is
-// what a server computes: weighted_mean() and SliceOptimizer, straight, in one thread.
+// The ranks are threads around a collective in memory, which sums in rank order. The reference is what a server
+// computes: weighted_mean() and SliceOptimizer, straight, in one thread.
 #include "worker/sync/allreduce_strategy.h"
 
 #include "common/base/error.h"
@@ -48,8 +48,7 @@ AllreduceStrategyOptions adam() {
 
 std::uint32_t tensor(const std::string& name) { return layout().find(name).value(); }
 
-// What a rank's backward leaves behind at a clock: a pure function, so that the reference can ask
-// for it too.
+// What a rank's backward leaves behind at a clock: a pure function, so that the reference can ask for it too.
 struct Backward {
   std::uint64_t samples = 0;
   std::vector<std::uint8_t> present;  // a tensor
@@ -111,8 +110,8 @@ struct Worker {
   Worker(Collective& c, std::uint32_t rank)
       : halves{first_weights(rank), std::vector<float>(layout().arena_count())},
         gradient(layout().arena_count()),
-        strategy(adam(), layout(), ParameterArena(layout(), halves[0], halves[1]),
-                 GradientArena(layout(), gradient), c) {}
+        strategy(adam(), layout(), ParameterArena(layout(), halves[0], halves[1]), GradientArena(layout(), gradient),
+                 c) {}
 
   StepResult step(Clock clock, const Backward& b) {
     EXPECT_EQ(strategy.begin_step(clock, b.samples), StepResult::advanced);
@@ -210,9 +209,8 @@ void expect_equals_reference(std::uint32_t ranks, std::uint64_t steps, const Pla
 
 TEST(AllreduceStrategy, EqualCountsGiveTheServersBits) {
   for (const std::uint32_t ranks : {1U, 2U, 3U}) {
-    expect_equals_reference(ranks, 12, [](std::uint32_t rank, std::uint64_t clock) {
-      return full_backward(rank, clock, 16);
-    });
+    expect_equals_reference(ranks, 12,
+                            [](std::uint32_t rank, std::uint64_t clock) { return full_backward(rank, clock, 16); });
   }
 }
 
@@ -232,8 +230,8 @@ TEST(AllreduceStrategy, UnequalCountsAndEmptySharesGiveTheServersBits) {
 }
 
 TEST(AllreduceStrategy, AClockWithoutAnySampleChangesNothing) {
-  const std::vector<Ending> runs = train(
-      2, 1, [](std::uint32_t rank, std::uint64_t clock) { return full_backward(rank, clock, 0); });
+  const std::vector<Ending> runs =
+      train(2, 1, [](std::uint32_t rank, std::uint64_t clock) { return full_backward(rank, clock, 0); });
   std::vector<float> expected = first_weights(0);
   const TensorPlace& mean = layout().place(tensor("norm.mean"));
   const std::vector<float> buffers = full_backward(0, 0, 0).gradient;
@@ -344,8 +342,7 @@ Backward with_value(std::uint32_t rank, std::uint64_t clock, const std::string& 
 }
 
 TEST(AllreduceStrategy, ANonFiniteGradientStopsAllRanksAlikeBeforeAnyWeightChanges) {
-  for (const float value :
-       {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+  for (const float value : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
     const auto texts = failures(3, [&](std::uint32_t rank, std::uint64_t clock) {
       return rank == 1 ? with_value(rank, clock, "first.bias", value) : plain(rank, clock);
     });

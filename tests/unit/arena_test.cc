@@ -31,7 +31,8 @@ TEST(Arena, clocks_alternate_between_the_halves_and_slices_are_ranges) {
     EXPECT_EQ(view.size(), layout.slice(SliceId(slice)).count);
   }
   FloatBlock gradients(layout.arena_count());
-  EXPECT_EQ(GradientArena(layout, gradients.values()).slice(SliceId(1)).data(), gradients.values().data() + layout.slice(SliceId(1)).offset);
+  EXPECT_EQ(GradientArena(layout, gradients.values()).slice(SliceId(1)).data(),
+            gradients.values().data() + layout.slice(SliceId(1)).offset);
 }
 
 }  // namespace

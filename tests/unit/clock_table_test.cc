@@ -1,12 +1,12 @@
 #include "server/core/clock_table.h"
 
+#include "common/base/random.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <vector>
-
-#include "common/base/random.h"
 
 namespace parley {
 namespace {

@@ -1,11 +1,11 @@
 // Coordinator while the job runs: lives, the stop clock, the order of the end, blocks and the rendezvous store.
+#include "tests/support/control_harness.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
 #include <string>
-
-#include "tests/support/control_harness.h"
 
 namespace parley {
 namespace {
@@ -19,7 +19,9 @@ using testing::IsEmpty;
 using testing::SizeIs;
 using wire::Phase;
 
-std::string end_of(const CoordinatorHarness& h) { return h.coordinator.over() ? h.coordinator.over()->reason : "not over"; }
+std::string end_of(const CoordinatorHarness& h) {
+  return h.coordinator.over() ? h.coordinator.over()->reason : "not over";
+}
 
 TEST(CoordinatorJob, silence_ends_the_job_and_names_who_is_silent) {
   RunningJob job;
@@ -197,7 +199,8 @@ TEST(CoordinatorJob, a_store_get_waits_for_its_set) {
   set.key = "root";
   set.value = {1, 2, 3};
   job.send(job.worker0, set);
-  EXPECT_EQ(job.only<wire::StoreValue>(job.worker1).value, (std::vector<std::uint8_t>{1, 2, 3})) << "on its new connection";
+  EXPECT_EQ(job.only<wire::StoreValue>(job.worker1).value, (std::vector<std::uint8_t>{1, 2, 3}))
+      << "on its new connection";
   EXPECT_THAT(job.sent<wire::StoreValue>(job.worker0), IsEmpty());
   job.send(job.worker0, get);
   EXPECT_EQ(job.only<wire::StoreValue>(job.worker0).key, "root");

@@ -1,14 +1,14 @@
 // Coordinator: who is let in, who is refused with which words, and what is said when a place stays empty.
 #include "server/core/coordinator.h"
 
+#include "tests/support/control_harness.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
 #include <string>
 #include <utility>
-
-#include "tests/support/control_harness.h"
 
 namespace parley {
 namespace {
@@ -136,8 +136,9 @@ TEST(Coordinator, another_protocol_version_is_refused) {
   CoordinatorHarness h;
   flatbuffers::FlatBufferBuilder builder;
   const auto body = wire::CreateHeartbeat(builder).Union();
-  builder.Finish(wire::CreateMessage(builder, 2, test::kControlJob.value, 1, 1, 0, 0, 0, 1, wire::Body::Heartbeat, body),
-                 wire::MessageIdentifier());
+  builder.Finish(
+      wire::CreateMessage(builder, 2, test::kControlJob.value, 1, 1, 0, 0, 0, 1, wire::Body::Heartbeat, body),
+      wire::MessageIdentifier());
   const std::span bytes(reinterpret_cast<const std::byte*>(builder.GetBufferPointer()), builder.GetSize());
   h.coordinator.receive(Route(1), *Incoming::parse(Frame::copy(bytes), {}), h.now, h.out);
   ASSERT_EQ(h.out.sends().size(), 1U);
@@ -178,7 +179,9 @@ TEST(Coordinator, a_different_model_or_data_set_ends_the_job) {
     return h.only<wire::Error>(bad).text;
   };
   auto with_layout = [](std::vector<TensorSpec> tensors, std::uint64_t slice_bytes) {
-    return [=](wire::RegisterT& body) { body.layout = pack_layout(tensors, slice_bytes, Layout(tensors, slice_bytes).fingerprint()); };
+    return [=](wire::RegisterT& body) {
+      body.layout = pack_layout(tensors, slice_bytes, Layout(tensors, slice_bytes).fingerprint());
+    };
   };
   EXPECT_EQ(second_worker(with_layout({{"weight", {2, 3}}, {"bias", {4}}}, 64)),
             "tensor 'bias': worker 1 has float32[3], worker 0 has float32[4]");
@@ -205,7 +208,8 @@ TEST(Coordinator, who_is_missing_at_the_deadline_is_named) {
   h.tick();
   ASSERT_TRUE(h.coordinator.over().has_value());
   EXPECT_EQ(h.coordinator.over()->reason,
-            "start: worker 0, worker 2 missing after 20.0 s (worker 1 (node9, pid 99) was refused: rank 1 already registered: "
+            "start: worker 0, worker 2 missing after 20.0 s (worker 1 (node9, pid 99) was refused: rank 1 already "
+            "registered: "
             "worker 1 lives on node201 as pid 201)");
   EXPECT_EQ(h.only<wire::Shutdown>(server).reason, h.coordinator.over()->reason);
 }

@@ -1,17 +1,16 @@
 #include "server/core/dense_store.h"
 
+#include "tests/support/messages.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <deque>
-
 #include <algorithm>
+#include <deque>
 #include <limits>
 #include <optional>
 #include <string>
 #include <vector>
-
-#include "tests/support/messages.h"
 
 namespace parley {
 namespace {
@@ -40,7 +39,8 @@ class DenseStoreTest : public testing::Test {
   }
 
   // A push of the whole of slice 0 with these values for 'b' and 'a'.
-  Contribution push(std::uint32_t rank, const Values& b, const Values& a, std::uint64_t samples = 1, Present present = {1, 1}) {
+  Contribution push(std::uint32_t rank, const Values& b, const Values& a, std::uint64_t samples = 1,
+                    Present present = {1, 1}) {
     Values& memory = gradients.emplace_back(32, std::numeric_limits<float>::quiet_NaN());  // padding is never read
     std::ranges::copy(b, memory.begin());
     std::ranges::copy(a, memory.begin() + 16);
@@ -169,10 +169,12 @@ TEST_F(DenseStoreTest, a_non_finite_gradient_is_named_before_anything_changes) {
   constexpr float kInf = std::numeric_limits<float>::infinity();
   EXPECT_EQ(step({push(0, {1, 1}, {1, 1}), push(2, {1, 1}, {1, kNan})}),
             "gradient of worker 2 is not finite: tensor 'a' has nan at element 1");
-  EXPECT_EQ(step({push(0, {-kInf, 1}, {1, 1})}), "gradient of worker 0 is not finite: tensor 'b' has -inf at element 0");
+  EXPECT_EQ(step({push(0, {-kInf, 1}, {1, 1})}),
+            "gradient of worker 0 is not finite: tensor 'b' has -inf at element 0");
   EXPECT_EQ(step({push(0, {3e38F, 1}, {1, 1}), push(1, {3e38F, 1}, {1, 1})}),
             "the mean of the workers' gradients overflows float32: tensor 'b'");
-  EXPECT_EQ(step({push(0, {kNan, 1}, {1, 1}, 0), push(1, {1, 1}, {1, 1})}), std::nullopt) << "an empty share is not looked at";
+  EXPECT_EQ(step({push(0, {kNan, 1}, {1, 1}, 0), push(1, {1, 1}, {1, 1})}), std::nullopt)
+      << "an empty share is not looked at";
   EXPECT_EQ(store.version(SliceId(0)), Version(1));
   EXPECT_THAT(b(), ElementsAre(-1, -1));
 }

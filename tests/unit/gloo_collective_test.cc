@@ -1,5 +1,4 @@
-// The ranks are threads, or processes where one of them is to die; loopback, a store in shared
-// memory.
+// The ranks are threads, or processes where one of them is to die; loopback, a store in shared memory.
 #include "worker/collective/gloo_collective.h"
 
 #include "common/base/error.h"
@@ -30,8 +29,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-GlooOptions options(std::uint32_t rank, std::uint32_t world,
-                    Duration timeout = std::chrono::seconds(20)) {
+GlooOptions options(std::uint32_t rank, std::uint32_t world, Duration timeout = std::chrono::seconds(20)) {
   GlooOptions o;
   o.rank = Rank(rank);
   o.world_size = world;
@@ -142,8 +140,7 @@ std::string refusal(const GlooOptions& o) {
 
 TEST(GlooCollective, ARankThatNeverComesIsNamedInTime) {
   EXPECT_THAT(refusal(options(0, 2, std::chrono::milliseconds(50))),
-              AllOf(StartsWith("run: worker 0"), HasSubstr("2 workers"),
-                    HasSubstr("waiting for worker 1")));
+              AllOf(StartsWith("run: worker 0"), HasSubstr("2 workers"), HasSubstr("waiting for worker 1")));
   EXPECT_THAT(refusal(options(1, 2, std::chrono::milliseconds(50))),
               AllOf(StartsWith("run: worker 1"), HasSubstr("waiting for worker 0")));
 }
@@ -152,8 +149,7 @@ TEST(GlooCollective, AnAddressThatIsNotOursIsAUsageError) {
   for (const char* host : {"no-such-host.invalid", "0.0.0.0", "192.0.2.1"}) {
     GlooOptions o = options(0, 2);
     o.host = host;
-    EXPECT_THAT(refusal(o), AllOf(StartsWith("usage: "), HasSubstr(host), HasSubstr("cluster.")))
-        << host;
+    EXPECT_THAT(refusal(o), AllOf(StartsWith("usage: "), HasSubstr(host), HasSubstr("cluster."))) << host;
   }
 }
 
@@ -181,14 +177,11 @@ TEST(GlooCollective, ARankThatLeftEndsTheOthersForGood) {
   });
 }
 
-// Rank 1 waits for rank 0 alone, and rank 0 lives on; only its error can tell rank 1 that the group
-// has ended.
+// Rank 1 waits for rank 0 alone, and rank 0 lives on; only its error can tell rank 1 that the group has ended.
 TEST(GlooCollective, OneRanksErrorEndsThoseThatWaitForIt) {
   SharedStore store;
   std::array<std::unique_ptr<GlooCollective>, 3> members;
-  run_ranks(3, [&](std::uint32_t rank) {
-    members[rank] = std::make_unique<GlooCollective>(options(rank, 3), store);
-  });
+  run_ranks(3, [&](std::uint32_t rank) { members[rank] = std::make_unique<GlooCollective>(options(rank, 3), store); });
   members[2].reset();
   const auto started = std::chrono::steady_clock::now();
   run_ranks(2, [&](std::uint32_t rank) {
@@ -203,16 +196,14 @@ TEST(GlooCollective, OneRanksErrorEndsThoseThatWaitForIt) {
   EXPECT_LT(to_seconds(std::chrono::steady_clock::now() - started), 10);
 }
 
-// Forks a rank that meets the others, all-reduces once, and then does `last`; what it writes is
-// read by the parent.
+// Forks a rank that meets the others, all-reduces once, and then does `last`; what it writes is read by the parent.
 struct Child {
   pid_t pid;
   int output;
 };
 
 template <class Last>
-Child fork_rank(std::uint32_t rank, std::uint32_t world, SharedStore& store, Duration timeout,
-                Last last) {
+Child fork_rank(std::uint32_t rank, std::uint32_t world, SharedStore& store, Duration timeout, Last last) {
   std::array<int, 2> ends{};
   EXPECT_EQ(pipe(ends.data()), 0);
   const pid_t pid = fork();

@@ -33,21 +33,20 @@ TEST(GpuClaim, DifferentDevicesAreFine) {
 
 TEST(GpuClaim, TwoRanksOnOneDeviceAreNamedWithIt) {
   EXPECT_THAT(find_gpu_conflict(std::vector{claim("a"), claim("b"), claim("b")}).value(),
-              AllOf(HasSubstr("workers 1 and 2"), HasSubstr("cuda:0"), HasSubstr("alpha"),
-                    HasSubstr("GPU b"), HasSubstr("worker.device")));
+              AllOf(HasSubstr("workers 1 and 2"), HasSubstr("cuda:0"), HasSubstr("alpha"), HasSubstr("GPU b"),
+                    HasSubstr("worker.device")));
 }
 
 TEST(GpuClaim, ARankWithoutADeviceIsNamedWithTheReason) {
-  EXPECT_THAT(
-      find_gpu_conflict(std::vector{claim("a"), claim("", "no driver")}).value(),
-      AllOf(HasSubstr("worker 1 on host alpha"), HasSubstr("no driver"), HasSubstr("Gloo")));
+  EXPECT_THAT(find_gpu_conflict(std::vector{claim("a"), claim("", "no driver")}).value(),
+              AllOf(HasSubstr("worker 1 on host alpha"), HasSubstr("no driver"), HasSubstr("Gloo")));
 }
 
 TEST(GpuClaim, EveryRankLearnsAllClaims) {
   SharedStore store;
   run_ranks(3, [&](std::uint32_t rank) {
-    const auto all = exchange_gpu_claims(store, "job/1/", Rank(rank), 3,
-                                         claim(std::to_string(rank)), std::chrono::seconds(20));
+    const auto all =
+        exchange_gpu_claims(store, "job/1/", Rank(rank), 3, claim(std::to_string(rank)), std::chrono::seconds(20));
     EXPECT_EQ(all, (std::vector{claim("0"), claim("1"), claim("2")}));
   });
 }

@@ -1,12 +1,12 @@
 #include "server/core/key_value_store.h"
 
+#include "common/wire/limits.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
-
-#include "common/wire/limits.h"
 
 namespace parley {
 namespace {

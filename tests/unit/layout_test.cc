@@ -1,5 +1,8 @@
 #include "common/layout/layout.h"
 
+#include "common/base/error.h"
+#include "common/base/random.h"
+
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,9 +11,6 @@
 #include <set>
 #include <string>
 #include <vector>
-
-#include "common/base/error.h"
-#include "common/base/random.h"
 
 namespace parley {
 namespace {

@@ -1,6 +1,8 @@
 // Member: what a process tells the coordinator, what it repeats on a new connection, and when it gives up.
 #include "common/control/member.h"
 
+#include "tests/support/messages.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -11,8 +13,6 @@
 #include <string>
 #include <utility>
 #include <vector>
-
-#include "tests/support/messages.h"
 
 namespace parley {
 namespace {
@@ -218,7 +218,9 @@ TEST_F(MemberTest, a_server_learns_the_model) {
   body = membership(2, wire::Phase::running);
   body.layout = pack_layout(tensors, 64, 1);
   receive(std::move(body));
-  EXPECT_EQ(end(), "the coordinator's layout: the layout's fingerprint does not match its tensors: another version of this program");
+  EXPECT_EQ(
+      end(),
+      "the coordinator's layout: the layout's fingerprint does not match its tensors: another version of this program");
 }
 
 TEST_F(MemberTest, registers_again_on_a_new_connection_until_it_is_welcome) {
@@ -237,7 +239,8 @@ TEST_F(MemberTest, says_again_what_a_lost_connection_may_have_swallowed) {
   sent([&](auto& out) { member.request_stop(Clock(6), out); });
   sent([&](auto& out) { member.done({{"clock", 8}}, out); });
   const Sent again = reconnected();
-  EXPECT_THAT(types(again), ElementsAre(wire::Body::Heartbeat, wire::Body::Finished, wire::Body::RequestStop, wire::Body::Done));
+  EXPECT_THAT(types(again),
+              ElementsAre(wire::Body::Heartbeat, wire::Body::Finished, wire::Body::RequestStop, wire::Body::Done));
   EXPECT_EQ(header_of(again[1]).clock, Clock(8));
   EXPECT_EQ(header_of(again[2]).clock, Clock(6));
   EXPECT_EQ(body_of<wire::Done>(again[3]).stats[0]->value, 8.0);
@@ -343,7 +346,8 @@ TEST_F(MemberTest, another_protocol_version_at_that_address_ends_it) {
   start();
   flatbuffers::FlatBufferBuilder builder;
   const auto body = wire::CreateHeartbeat(builder).Union();
-  builder.Finish(wire::CreateMessage(builder, 2, kJob.value, 1, 0, 0, 0, 0, 1, wire::Body::Heartbeat, body), wire::MessageIdentifier());
+  builder.Finish(wire::CreateMessage(builder, 2, kJob.value, 1, 0, 0, 0, 0, 1, wire::Body::Heartbeat, body),
+                 wire::MessageIdentifier());
   const std::span bytes(reinterpret_cast<const std::byte*>(builder.GetBufferPointer()), builder.GetSize());
   Member::Out out;
   member.receive(*Incoming::parse(Frame::copy(bytes), {}), now, out);

@@ -1,5 +1,10 @@
 #include "common/wire/message.h"
 
+#include "common/base/random.h"
+#include "common/control/registration.h"
+#include "common/wire/limits.h"
+#include "tests/support/messages.h"
+
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,18 +15,14 @@
 #include <string>
 #include <vector>
 
-#include "common/base/random.h"
-#include "common/control/registration.h"
-#include "common/wire/limits.h"
-#include "tests/support/messages.h"
-
 namespace parley {
 namespace {
 
 using testing::HasSubstr;
 
 Header sample_header() {
-  return {JobId(0x1234567890abcdef), Generation(3), Role::worker, Rank(5), Incarnation(7), Clock(1ULL << 40), Sequence(99)};
+  return {JobId(0x1234567890abcdef), Generation(3), Role::worker, Rank(5), Incarnation(7),
+          Clock(1ULL << 40),         Sequence(99)};
 }
 
 using Bytes = std::vector<std::byte>;
@@ -39,7 +40,8 @@ Result<Incoming> parse(const Bytes& bytes, std::size_t frames = 0) {
 wire::PushPullT sample_push() {
   wire::PushPullT body;
   body.samples = 64;
-  body.slices = {{0, wire::Presence::all, 12, 4096}, {3, wire::Presence::some, 13, 64}, {4, wire::Presence::none, 13, 0}};
+  body.slices = {
+      {0, wire::Presence::all, 12, 4096}, {3, wire::Presence::some, 13, 64}, {4, wire::Presence::none, 13, 0}};
   body.present = {1, 0, 1};
   return body;
 }
@@ -47,7 +49,8 @@ wire::PushPullT sample_push() {
 // A message of every kind, with something in every field.
 std::vector<Outgoing> samples() {
   const Header header = sample_header();
-  const std::vector<TensorSpec> tensors{{"weight", {2, 3}}, {"", {}}, {"running", {7}, ElementType::float32, TensorKind::buffer, 2}};
+  const std::vector<TensorSpec> tensors{
+      {"weight", {2, 3}}, {"", {}}, {"running", {7}, ElementType::float32, TensorKind::buffer, 2}};
   std::vector<Outgoing> all;
   wire::RegisterT registration;
   registration.has_rank = true;
@@ -126,7 +129,8 @@ TEST(Message, every_kind_survives_reading_and_packing_again) {
     const Bytes bytes = bytes_of(sent);
     ASSERT_TRUE(parse(bytes).has_value());
     const std::unique_ptr<wire::MessageT> read(wire::GetMessage(bytes.data())->UnPack());
-    EXPECT_EQ(bytes_of(compose_union(sample_header(), std::move(read->body))), bytes) << wire::EnumNameBody(test::type_of(sent));
+    EXPECT_EQ(bytes_of(compose_union(sample_header(), std::move(read->body))), bytes)
+        << wire::EnumNameBody(test::type_of(sent));
   }
 }
 
@@ -182,7 +186,8 @@ TEST(Message, what_is_not_ours_is_refused_with_a_reason) {
   auto finish = [&](std::uint8_t role, wire::Body type) {
     builder.Clear();
     const auto body = wire::CreateAsk(builder).Union();
-    builder.Finish(wire::CreateMessage(builder, limits::kProtocol, 1, 1, role, 0, 1, 0, 1, type, body), wire::MessageIdentifier());
+    builder.Finish(wire::CreateMessage(builder, limits::kProtocol, 1, 1, role, 0, 1, 0, 1, type, body),
+                   wire::MessageIdentifier());
     const auto* data = reinterpret_cast<const std::byte*>(builder.GetBufferPointer());
     return Bytes(data, data + builder.GetSize());
   };
@@ -194,7 +199,8 @@ TEST(Message, what_is_not_ours_is_refused_with_a_reason) {
 TEST(Message, another_protocol_version_parses_and_is_told_so) {
   flatbuffers::FlatBufferBuilder builder;
   const auto body = wire::CreateAsk(builder).Union();
-  builder.Finish(wire::CreateMessage(builder, 41, 5, 0, 0, 0, 0, 0, 0, wire::Body::Ask, body), wire::MessageIdentifier());
+  builder.Finish(wire::CreateMessage(builder, 41, 5, 0, 0, 0, 0, 0, 0, wire::Body::Ask, body),
+                 wire::MessageIdentifier());
   const auto* data = reinterpret_cast<const std::byte*>(builder.GetBufferPointer());
   const auto message = parse(Bytes(data, data + builder.GetSize()));
   ASSERT_TRUE(message.has_value());
@@ -217,7 +223,8 @@ TEST(Message, another_job_is_refused) {
 TEST(Message, a_registration_of_many_tensors_and_keys_is_verified) {
   wire::RegisterT body;
   std::vector<TensorSpec> tensors;
-  for (int i = 0; i < 20'000; ++i) tensors.push_back({fmt::format("decoder.layers.{}.attention.weight", i), {1024, 1024}});
+  for (int i = 0; i < 20'000; ++i)
+    tensors.push_back({fmt::format("decoder.layers.{}.attention.weight", i), {1024, 1024}});
   body.layout = pack_layout(tensors, 1 << 20, 1);
   for (int i = 0; i < 1'000'000; ++i) {
     auto entry = std::make_unique<wire::EntryT>();

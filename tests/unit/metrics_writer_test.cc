@@ -28,27 +28,22 @@ class MetricsWriterTest : public testing::Test {
     return list;
   }
 
-  const std::filesystem::path path_ =
-      std::filesystem::path(testing::TempDir()) / "metrics_writer_test.jsonl";
+  const std::filesystem::path path_ = std::filesystem::path(testing::TempDir()) / "metrics_writer_test.jsonl";
 };
 
 TEST_F(MetricsWriterTest, WritesALineAStep) {
   {
     MetricsWriter writer(path_, 1);
-    writer.write({.rank = Rank(2),
-                  .clock = Clock(7),
-                  .epoch = 1,
-                  .samples = 32,
-                  .loss = 0.5,
-                  .learning_rate = 0.05,
-                  .times = {.data = 0.001,
-                            .forward = 0.002,
-                            .backward = 0.003,
-                            .communication = 0.004,
-                            .waiting = 0.005}});
-    writer.write({.rank = Rank(2), .clock = Clock(8)});
     writer.write(
-        {.rank = Rank(2), .clock = Clock(9), .loss = std::numeric_limits<double>::infinity()});
+        {.rank = Rank(2),
+         .clock = Clock(7),
+         .epoch = 1,
+         .samples = 32,
+         .loss = 0.5,
+         .learning_rate = 0.05,
+         .times = {.data = 0.001, .forward = 0.002, .backward = 0.003, .communication = 0.004, .waiting = 0.005}});
+    writer.write({.rank = Rank(2), .clock = Clock(8)});
+    writer.write({.rank = Rank(2), .clock = Clock(9), .loss = std::numeric_limits<double>::infinity()});
   }
   const auto found = lines();
   ASSERT_EQ(found.size(), 3U);

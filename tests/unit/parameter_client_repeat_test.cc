@@ -1,12 +1,12 @@
 // ParameterClient over broken connections: what it sends again, which answers it takes, and what ends it.
+#include "tests/support/client_harness.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
 #include <utility>
 #include <vector>
-
-#include "tests/support/client_harness.h"
 
 namespace parley {
 namespace {
@@ -30,7 +30,8 @@ TEST(ParameterClientRepeat, what_is_unanswered_at_that_shard_is_pushed_again_wit
   const Sent again = h.reconnected(0);
   ASSERT_EQ(again.size(), 1U);
   EXPECT_EQ(again[0].to, ShardId(0));
-  EXPECT_THAT(ClientHarness::slices_of(again[0].message), ElementsAre(0)) << "slice 2 is answered, slice 1 lives elsewhere";
+  EXPECT_THAT(ClientHarness::slices_of(again[0].message), ElementsAre(0))
+      << "slice 2 is answered, slice 1 lives elsewhere";
   EXPECT_GT(sequence(again), sequence(first, 1));
   EXPECT_EQ(body_of<wire::PushPull>(again[0].message).samples, 5U);
   EXPECT_EQ(header_of(again[0].message).clock, Clock(0));

@@ -1,13 +1,13 @@
 // ParameterClient when nothing is lost: where it resumes, steps, what its pushes look like, and the end.
 #include "worker/core/parameter_client.h"
 
+#include "tests/support/client_harness.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <vector>
-
-#include "tests/support/client_harness.h"
 
 namespace parley {
 namespace {
@@ -131,9 +131,11 @@ TEST(ParameterClient, the_answers_of_a_step_arrive_in_the_other_half) {
 
 TEST(ParameterClient, a_push_says_what_had_a_gradient_and_lends_the_arena) {
   // Slice 0 holds 'd' and 'c', slice 1 'b' and 'a'.
-  ClientHarness h({.tensors = {{"a", {16}}, {"b", {16}}, {"c", {16}}, {"d", {16}}, {"e", {16}, ElementType::float32, TensorKind::buffer}},
-                   .slice_bytes = 128,
-                   .shards = 1});
+  ClientHarness h(
+      {.tensors =
+           {{"a", {16}}, {"b", {16}}, {"c", {16}}, {"d", {16}}, {"e", {16}, ElementType::float32, TensorKind::buffer}},
+       .slice_bytes = 128,
+       .shards = 1});
   ASSERT_EQ(h.layout.slice_count(), 3U);
   h.resume(3);
   h.client.begin(Clock(3), 17);
@@ -199,7 +201,8 @@ TEST(ParameterClient, ends_when_every_shard_knows_and_then_pulls_the_final_weigh
   EXPECT_EQ(header_of(last[0].message).clock, Clock(2));
   EXPECT_FALSE(body_of<wire::Finished>(last[0].message).group_stops);
   EXPECT_EQ(h.client.waiting_for(),
-            "shard 0: the acknowledgement that this worker has finished; shard 1: the acknowledgement that this worker has finished");
+            "shard 0: the acknowledgement that this worker has finished; shard 1: the acknowledgement that this worker "
+            "has finished");
   h.ack(0, ClientHarness::sequence_of(last[0]));
   EXPECT_FALSE(h.client.finished());
   h.ack(1, 1);

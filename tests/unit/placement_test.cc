@@ -1,13 +1,13 @@
 #include "common/layout/placement.h"
 
+#include "common/base/random.h"
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <vector>
-
-#include "common/base/random.h"
 
 namespace parley {
 namespace {
@@ -77,7 +77,8 @@ TEST(Placement, is_the_same_for_everybody) {
 
 // The rule itself, as another program would have to compute it: largest first, ties to the lower slice and shard.
 TEST(Placement, goes_by_size_then_slice_then_shard) {
-  const Layout layout({{"d", {16}}, {"c", {32}}, {"b", {48}, ElementType::float32, TensorKind::parameter, 1}, {"a", {16}}}, 192);
+  const Layout layout(
+      {{"d", {16}}, {"c", {32}}, {"b", {48}, ElementType::float32, TensorKind::parameter, 1}, {"a", {16}}}, 192);
   // Arena order: a (16) + c (32) in slice 0, d (16) in slice 1, b (48) in slice 2.
   ASSERT_EQ(layout.slice_count(), 3U);
   const Placement placement(layout, 2);

@@ -44,8 +44,7 @@ TEST_F(ProgressWriterTest, WritesAtMostTenLinesASecondAndTheLastOne) {
   {
     ProgressWriter writer(writer_);
     for (int i = 0; i < 100; ++i)
-      writer.write(at(0.01 * i),
-                   {.clock = Clock(static_cast<std::uint64_t>(i)), .total = 100, .loss = 0.25});
+      writer.write(at(0.01 * i), {.clock = Clock(static_cast<std::uint64_t>(i)), .total = 100, .loss = 0.25});
     writer.write(at(0.995), {.clock = Clock(100), .total = 100, .accuracy = 0.5}, true);
   }
   const std::string text = read_all();

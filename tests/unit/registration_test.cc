@@ -1,13 +1,13 @@
 #include "common/control/registration.h"
 
+#include "common/wire/limits.h"
+#include "tests/support/messages.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
-
-#include "common/wire/limits.h"
-#include "tests/support/messages.h"
 
 namespace parley {
 namespace {
@@ -27,7 +27,8 @@ Result<std::vector<TensorSpec>> sent(std::unique_ptr<wire::ModelLayoutT> layout)
   return unpack_tensors(*message.body<wire::Register>()->layout());
 }
 
-std::unique_ptr<wire::ModelLayoutT> packed(const std::vector<TensorSpec>& tensors = kModel, std::uint64_t slice_bytes = 128) {
+std::unique_ptr<wire::ModelLayoutT> packed(const std::vector<TensorSpec>& tensors = kModel,
+                                           std::uint64_t slice_bytes = 128) {
   return pack_layout(tensors, slice_bytes, Layout(tensors, slice_bytes).fingerprint());
 }
 

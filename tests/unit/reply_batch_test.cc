@@ -1,10 +1,10 @@
 #include "server/core/reply_batch.h"
 
+#include "tests/support/messages.h"
+
 #include <gtest/gtest.h>
 
 #include <vector>
-
-#include "tests/support/messages.h"
 
 namespace parley {
 namespace {

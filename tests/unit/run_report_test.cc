@@ -38,10 +38,9 @@ RunReport sample() {
 
 TEST(RunReport, HasTheNamesThatChecksRelyOn) {
   const auto json = nlohmann::json::parse(to_json(sample()));
-  for (const char* name :
-       {"mode", "servers", "workers", "steps", "seconds", "test_accuracy", "test_loss",
-        "samples_per_second", "weights_digest", "bytes_pushed", "bytes_pulled", "staleness_mean",
-        "staleness_max", "time_shares", "events", "provenance"})
+  for (const char* name : {"mode", "servers", "workers", "steps", "seconds", "test_accuracy", "test_loss",
+                           "samples_per_second", "weights_digest", "bytes_pushed", "bytes_pulled", "staleness_mean",
+                           "staleness_max", "time_shares", "events", "provenance"})
     EXPECT_TRUE(json.contains(name)) << name;
   EXPECT_EQ(json["steps"], 640);
   EXPECT_EQ(json["test_accuracy"], 0.9781);

@@ -1,4 +1,7 @@
 // What no honest worker sends: Shard counts it, says what it was, changes nothing and goes on.
+#include "common/base/random.h"
+#include "tests/support/shard_harness.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -6,9 +9,6 @@
 #include <string>
 #include <utility>
 #include <vector>
-
-#include "common/base/random.h"
-#include "tests/support/shard_harness.h"
 
 namespace parley {
 namespace {
@@ -24,7 +24,8 @@ struct Part {
 };
 
 // A push of several slices with frames of any size.
-Outgoing push_of(Sender& from, std::uint64_t clock, const std::vector<Part>& parts, std::vector<std::uint8_t> present = {}) {
+Outgoing push_of(Sender& from, std::uint64_t clock, const std::vector<Part>& parts,
+                 std::vector<std::uint8_t> present = {}) {
   wire::PushPullT body;
   body.samples = 1;
   body.present = std::move(present);
@@ -42,7 +43,8 @@ class ShardMalformedTest : public testing::Test {
  protected:
   ShardMalformedTest() { h.initialize(1); }
 
-  // What the shard says about a message that it must not take; then shows that a whole clock works as if it had not come.
+  // What the shard says about a message that it must not take; then shows that a whole clock works as if it had not
+  // come.
   std::string refused(const Outgoing& message) {
     const std::uint64_t before = h.shard.counters().malformed;
     h.deliver(h.worker(0), message);
@@ -77,8 +79,9 @@ TEST_F(ShardMalformedTest, pushes) {
             "worker 0: PushPull: slice 4000000000 is not ours");
   EXPECT_EQ(refused(push_of(from, clock, {good, {.slice = 1, .presence = wire::Presence::some}})),
             "worker 0: PushPull: presence bytes are missing");
-  EXPECT_EQ(refused(push_of(from, clock,
-                            {{.slice = 0, .presence = wire::Presence::some}, {.slice = 1, .presence = wire::Presence::some}}, {1})),
+  EXPECT_EQ(refused(push_of(
+                from, clock,
+                {{.slice = 0, .presence = wire::Presence::some}, {.slice = 1, .presence = wire::Presence::some}}, {1})),
             "worker 0: PushPull: presence bytes are missing");
   Outgoing message = push_of(from, clock, {good, other_good});
   message.payload.pop_back();
@@ -192,9 +195,16 @@ TEST_F(ShardMalformedTest, changed_bytes_never_crash_a_shard) {
   for (int round = 0; round < 5000; ++round) {
     Outgoing message;
     switch (random.below(4)) {
-      case 0: message = push_of(h.worker(0), random.below(3), {{.slice = 0}, {.slice = 1, .presence = wire::Presence::some}}, {1}); break;
-      case 1: message = h.make_initialize(h.worker(0), {SliceId(0), SliceId(1)}, 1); break;
-      case 2: message = compose(h.worker(1).header(), wire::AskT()); break;
+      case 0:
+        message =
+            push_of(h.worker(0), random.below(3), {{.slice = 0}, {.slice = 1, .presence = wire::Presence::some}}, {1});
+        break;
+      case 1:
+        message = h.make_initialize(h.worker(0), {SliceId(0), SliceId(1)}, 1);
+        break;
+      case 2:
+        message = compose(h.worker(1).header(), wire::AskT());
+        break;
       default: {
         wire::PullT pull;
         pull.slices = {{0, 0}, {1, 0}};

@@ -1,11 +1,11 @@
 // Shard in ssp and asp: pushes are applied on arrival, answers leave within the staleness bound.
+#include "tests/support/shard_harness.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <limits>
 #include <vector>
-
-#include "tests/support/shard_harness.h"
 
 namespace parley {
 namespace {

@@ -1,6 +1,8 @@
 // Shard in bsp: first values, gathering, repeats, incarnations, and workers that finish.
 #include "server/core/shard.h"
 
+#include "tests/support/shard_harness.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,8 +10,6 @@
 #include <array>
 #include <limits>
 #include <vector>
-
-#include "tests/support/shard_harness.h"
 
 namespace parley {
 namespace {
@@ -116,9 +116,11 @@ TEST(Shard, shares_of_unequal_size_are_weighted_and_empty_ones_count_as_pushes) 
 
 TEST(Shard, the_presence_bytes_of_each_slice_are_found) {
   // Slice 0: 'd' and 'c'; slice 1: 'b' and 'a'; slice 2: 'e' of another group.
-  ShardHarness h({.workers = 1,
-                  .tensors = {{"e", {8}, ElementType::float32, TensorKind::parameter, 1}, {"a", {8}}, {"b", {8}}, {"c", {8}}, {"d", {8}}},
-                  .slice_bytes = 128});
+  ShardHarness h(
+      {.workers = 1,
+       .tensors =
+           {{"e", {8}, ElementType::float32, TensorKind::parameter, 1}, {"a", {8}}, {"b", {8}}, {"c", {8}}, {"d", {8}}},
+       .slice_bytes = 128});
   ASSERT_EQ(h.layout.slice_count(), 3U);
   h.initialize();
   wire::PushPullT body;
@@ -203,8 +205,10 @@ TEST(Shard, a_higher_incarnation_voids_what_was_not_applied) {
     h.initialize();
     for (int i = 0; i < 5; ++i) h.push(h.worker(0), 0, 100);
     Sender successor{Rank(0), Incarnation(2), Route(50)};
-    if (told_by_coordinator) h.shard.learn_incarnation(Rank(0), Incarnation(2));
-    else h.send(successor, wire::AskT());
+    if (told_by_coordinator)
+      h.shard.learn_incarnation(Rank(0), Incarnation(2));
+    else
+      h.send(successor, wire::AskT());
     h.out.replies.clear();
     h.push(h.worker(1), 0, 4);
     EXPECT_EQ(h.version(), 0U) << "the dead one's push is gone";

@@ -1,4 +1,6 @@
 // Shards that decide a clock together: clipping by the whole gradient's norm, and dropping a clock that is not finite.
+#include "tests/support/shard_harness.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -6,8 +8,6 @@
 #include <deque>
 #include <limits>
 #include <utility>
-
-#include "tests/support/shard_harness.h"
 
 namespace parley {
 namespace {
@@ -162,8 +162,9 @@ TEST_F(ShardVerdictTest, only_shards_of_this_job_that_own_slices_are_heard) {
     wire::VerdictT body;
     body.shard = shard;
     body.finite = true;
-    shards[0].deliver(Route(0), compose({test::kJob, Generation(1), role, Rank(1), Incarnation(1), Clock(0), Sequence(1)},
-                                        std::move(body)));
+    shards[0].deliver(
+        Route(0),
+        compose({test::kJob, Generation(1), role, Rank(1), Incarnation(1), Clock(0), Sequence(1)}, std::move(body)));
   };
   say(Role::server, 2);
   say(Role::server, 0);

@@ -58,8 +58,7 @@ TEST(SliceOptimizer, EqualsTheKernelOnEachTensor) {
     std::vector<float> next(slice.count);
     optimizer.apply(0.1, both, gradient, weights, next);
     weights = next;
-    apply(options, step_scalars(options, group, 0.1, step), gradient, expected, expected,
-          {momentum, {}});
+    apply(options, step_scalars(options, group, 0.1, step), gradient, expected, expected, {momentum, {}});
   }
   EXPECT_EQ(part(weights, slice, 0), part(expected, slice, 0));
   EXPECT_EQ(part(weights, slice, 1), part(expected, slice, 1));

@@ -31,8 +31,7 @@ TEST(StepExchange, ClosingGathersPresenceFaultsAndTimes) {
     StepExchange exchange(group.at(rank), 3);
     std::vector<std::uint8_t> present{0, 1, 0};
     if (rank == 1) present = {1, 1, 0};
-    const StepClosing& closing =
-        exchange.close(present, rank == 1 ? std::optional(0U) : std::nullopt, 0.5 + rank);
+    const StepClosing& closing = exchange.close(present, rank == 1 ? std::optional(0U) : std::nullopt, 0.5 + rank);
     EXPECT_EQ(closing.present, (std::vector<std::uint8_t>{1, 1, 0}));
     EXPECT_EQ(closing.non_finite, (std::vector<std::optional<std::uint32_t>>{std::nullopt, 0}));
     EXPECT_EQ(closing.busy_seconds, (std::vector<double>{0.5, 1.5}));

@@ -17,8 +17,10 @@ TEST(SyncPolicy, answers_exactly_within_the_bound) {
                             static_cast<std::int64_t>(asked) - static_cast<std::int64_t>(staleness) + 1;
         ASSERT_EQ(policy.may_answer(Clock(asked), Clock(pushed)), within)
             << "clock " << asked << ", slowest count " << pushed << ", staleness " << staleness;
-        if (within) ASSERT_LE(SyncPolicy::lead(Clock(asked), Clock(pushed)), staleness);
-        else ASSERT_GT(SyncPolicy::lead(Clock(asked), Clock(pushed)), staleness);
+        if (within)
+          ASSERT_LE(SyncPolicy::lead(Clock(asked), Clock(pushed)), staleness);
+        else
+          ASSERT_GT(SyncPolicy::lead(Clock(asked), Clock(pushed)), staleness);
       }
     }
   }

@@ -1,5 +1,8 @@
 #include "server/core/weight_buffer.h"
 
+#include "common/base/random.h"
+#include "tests/support/messages.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,9 +10,6 @@
 #include <set>
 #include <utility>
 #include <vector>
-
-#include "common/base/random.h"
-#include "tests/support/messages.h"
 
 namespace parley {
 namespace {
@@ -64,8 +64,10 @@ TEST(WeightVersions, lent_buffers_are_never_rewritten_and_their_number_is_bounde
       lent.emplace_back(static_cast<float>(version), versions.newest().lend());
     if (random.below(4) == 0) lent.emplace_back(static_cast<float>(version - 1), versions.previous().lend());
     lent_max = std::max(lent_max, lent.size());
-    while (!lent.empty() && random.below(2) == 0) lent.erase(lent.begin() + static_cast<std::ptrdiff_t>(random.below(lent.size())));
-    for (const auto& [value, frame] : lent) ASSERT_EQ(test::floats(frame), std::vector<float>(4, value)) << "version " << version;
+    while (!lent.empty() && random.below(2) == 0)
+      lent.erase(lent.begin() + static_cast<std::ptrdiff_t>(random.below(lent.size())));
+    for (const auto& [value, frame] : lent)
+      ASSERT_EQ(test::floats(frame), std::vector<float>(4, value)) << "version " << version;
   }
   EXPECT_GT(lent_max, 4U);
   EXPECT_GT(memory.size(), 3U) << "some version was lent for long";

@@ -13,9 +13,7 @@ TEST(WeightsDigest, CoversParametersInOrderAndNothingElse) {
                        {.name = "mean", .shape = {1}, .kind = TensorKind::buffer}},
                       64);
   std::vector<float> weights(layout.arena_count(), 0.0F);
-  const auto at = [&](const char* name) -> float& {
-    return weights[layout.place(layout.find(name).value()).offset];
-  };
+  const auto at = [&](const char* name) -> float& { return weights[layout.place(layout.find(name).value()).offset]; };
   const std::string zero = weights_digest(layout, weights);
   EXPECT_EQ(zero.size(), 32U);
   at("mean") = 1;

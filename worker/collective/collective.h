@@ -1,10 +1,9 @@
-// Group operations between workers: what the all-reduce mode needs of Gloo (host memory) or NCCL
-// (device memory, or host memory by way of the device).
+// Group operations between workers: what the all-reduce mode needs of Gloo (host memory) or NCCL (device memory, or
+// host memory by way of the device).
 //
-// Every rank calls the same operations in the same order, with the same sizes, from one thread at a
-// time. Blocking; a dead peer or a passed timeout is a RunError that names the operation, the rank
-// and the time waited, after which the object is unusable: every further operation throws the same
-// error. An empty operation does nothing at all.
+// Every rank calls the same operations in the same order, with the same sizes, from one thread at a time. Blocking; a
+// dead peer or a passed timeout is a RunError that names the operation, the rank and the time waited, after which the
+// object is unusable: every further operation throws the same error. An empty operation does nothing at all.
 #pragma once
 
 #include "common/base/instant.h"
@@ -18,8 +17,8 @@
 
 namespace parley {
 
-// How ranks find each other: a key-value store whose reads wait for the key. Implemented over the
-// coordinator. Used while a collective is constructed, never later; values stay under 64 KiB.
+// How ranks find each other: a key-value store whose reads wait for the key. Implemented over the coordinator. Used
+// while a collective is constructed, never later; values stay under 64 KiB.
 class RendezvousStore {
  public:
   virtual ~RendezvousStore() = default;
@@ -33,8 +32,7 @@ class Collective {
   virtual ~Collective() = default;
   virtual Rank rank() const = 0;
   virtual std::uint32_t world_size() const = 0;
-  // In-place sum over all ranks, the same bits on all of them. With two ranks it is the rank-order
-  // sum bit for bit.
+  // In-place sum over all ranks, the same bits on all of them. With two ranks it is the rank-order sum bit for bit.
   virtual void all_reduce(std::span<float> values) = 0;
   // root's bytes to all.
   virtual void broadcast(std::span<std::byte> bytes, Rank root) = 0;

@@ -67,9 +67,7 @@ class GlooStore final : public gloo::rendezvous::Store {
 
  private:
   // Each of Gloo's keys ends with the rank that sets it.
-  static std::string rank_in(const std::string& key) {
-    return key.substr(key.find_last_not_of("0123456789") + 1);
-  }
+  static std::string rank_in(const std::string& key) { return key.substr(key.find_last_not_of("0123456789") + 1); }
 
   RendezvousStore& store_;
   const std::string prefix_;
@@ -78,41 +76,37 @@ class GlooStore final : public gloo::rendezvous::Store {
 
 }  // namespace
 
-GlooCollective::GlooCollective(const GlooOptions& options, RendezvousStore& store)
-    : options_(options) {
-  PARLEY_CHECK(options.rank.value < options.world_size, "rank {} of {}", options.rank,
-               options.world_size);
+GlooCollective::GlooCollective(const GlooOptions& options, RendezvousStore& store) : options_(options) {
+  PARLEY_CHECK(options.rank.value < options.world_size, "rank {} of {}", options.rank, options.world_size);
   PARLEY_CHECK(options.timeout > Duration::zero(), "a collective needs a timeout");
   if (options.world_size == 1) return;
   std::signal(SIGPIPE, SIG_IGN);
   const LocalAddress local = local_address(options.host);
   try {
     auto device = gloo::transport::tcp::CreateDevice(local.address.c_str());
-    auto context = std::make_shared<gloo::rendezvous::Context>(
-        static_cast<int>(options.rank.value), static_cast<int>(options.world_size));
+    auto context = std::make_shared<gloo::rendezvous::Context>(static_cast<int>(options.rank.value),
+                                                               static_cast<int>(options.world_size));
     context->setTimeout(gloo_timeout(options.timeout));
     GlooStore keys(store, options.key_prefix, options.timeout);
     context->connectFullMesh(keys, device);
-    // Gloo returns as soon as this rank is connected; one that left now would fail the others'
-    // connecting.
+    // Gloo returns as soon as this rank is connected; one that left now would fail the others' connecting.
     gloo::BarrierOptions all_connected(context);
     gloo::barrier(all_connected);
     context_ = std::move(context);
   } catch (const RunError& error) {
-    throw RunError(fmt::format("worker {}: the {} workers of the all-reduce could not meet: {}",
-                               options.rank, options.world_size, error.what()));
+    throw RunError(fmt::format("worker {}: the {} workers of the all-reduce could not meet: {}", options.rank,
+                               options.world_size, error.what()));
   } catch (const std::exception& error) {
-    throw RunError(fmt::format(
-        "worker {}: the {} workers of the all-reduce could not connect from {} within {} s: {}",
-        options.rank, options.world_size, local.address, to_seconds(options.timeout),
-        gloo_text(error)));
+    throw RunError(fmt::format("worker {}: the {} workers of the all-reduce could not connect from {} within {} s: {}",
+                               options.rank, options.world_size, local.address, to_seconds(options.timeout),
+                               gloo_text(error)));
   }
 }
 
 GlooCollective::~GlooCollective() = default;
 
-// Peers whose connection is broken: Gloo tells which only to those who try to use it, and the
-// operation that failed may have been waiting for another one.
+// Peers whose connection is broken: Gloo tells which only to those who try to use it, and the operation that failed may
+// have been waiting for another one.
 std::vector<std::uint32_t> GlooCollective::lost_peers() {
   std::vector<std::uint32_t> lost;
   const auto probe = context_->createUnboundBuffer(nullptr, 0);
@@ -138,10 +132,9 @@ void GlooCollective::run(std::string_view name, std::size_t bytes, Operation&& o
     const double waited = to_seconds(std::chrono::steady_clock::now() - started);
     const std::vector<std::uint32_t> lost = lost_peers();
     const std::string lost_text =
-        lost.empty() ? ""
-                     : fmt::format("lost the connection to worker {}: ", fmt::join(lost, ", "));
-    failure_ = fmt::format("worker {}: {} of {} bytes failed after {:.1f} s: {}{}", options_.rank,
-                           name, bytes, waited, lost_text, gloo_text(error));
+        lost.empty() ? "" : fmt::format("lost the connection to worker {}: ", fmt::join(lost, ", "));
+    failure_ = fmt::format("worker {}: {} of {} bytes failed after {:.1f} s: {}{}", options_.rank, name, bytes, waited,
+                           lost_text, gloo_text(error));
     context_->closeConnections();
     throw RunError(failure_);
   }
@@ -152,8 +145,7 @@ void GlooCollective::all_reduce(std::span<float> values) {
   run("all_reduce", values.size_bytes(), [&] {
     gloo::AllreduceOptions call(context_);
     call.setAlgorithm(gloo::AllreduceOptions::Algorithm::RING);
-    call.setReduceFunction(
-        static_cast<void (*)(void*, const void*, const void*, std::size_t)>(&gloo::sum<float>));
+    call.setReduceFunction(static_cast<void (*)(void*, const void*, const void*, std::size_t)>(&gloo::sum<float>));
     call.setOutput(values.data(), values.size());
     gloo::allreduce(call);
   });

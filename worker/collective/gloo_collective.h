@@ -1,21 +1,17 @@
 // The Collective over Gloo: host memory, TCP between all pairs of ranks, ring all-reduce.
 //
-// The constructor meets the other ranks in the store and returns when all of them are connected; a
-// world of one rank uses neither store nor network. Owned and called by one thread at a time; Gloo
-// runs one more, for its sockets.
+// The constructor meets the other ranks in the store and returns when all of them are connected; a world of one rank
+// uses neither store nor network. Owned and called by one thread at a time; Gloo runs one more, for its sockets.
 //
 // Invariants
-//  1. Every wait ends within options.timeout. A peer that dies closes its sockets, so it is noticed
-//  at once; the timeout
-//     is for one that is silent, and must be longer than a rank may lawfully keep the others
-//     waiting (an evaluation).
-//  2. After a failed operation all connections are closed, so that one rank's error ends the whole
-//  group.
-//  3. SIGPIPE is ignored in this process from the first construction on: Gloo writes to sockets
-//  that a dead peer closed.
+//  1. Every wait ends within options.timeout. A peer that dies closes its sockets, so it is noticed at once; the
+//     timeout is for one that is silent, and must be longer than a rank may lawfully keep the others waiting (an
+//     evaluation).
+//  2. After a failed operation all connections are closed, so that one rank's error ends the whole group.
+//  3. SIGPIPE is ignored in this process from the first construction on: Gloo writes to sockets that a dead peer
+//     closed.
 //
-// Gloo neither encrypts nor asks who connects; its listening sockets exist only while the ranks
-// meet.
+// Gloo neither encrypts nor asks who connects; its listening sockets exist only while the ranks meet.
 #pragma once
 
 #include "common/base/instant.h"
@@ -46,8 +42,8 @@ struct GlooOptions {
 
 class GlooCollective final : public Collective {
  public:
-  // Throws UsageError for a host that is not this machine's, RunError where not all ranks come in
-  // time. The store is used here only.
+  // Throws UsageError for a host that is not this machine's, RunError where not all ranks come in time. The store is
+  // used here only.
   GlooCollective(const GlooOptions& options, RendezvousStore& store);
   ~GlooCollective() override;
   GlooCollective(const GlooCollective&) = delete;

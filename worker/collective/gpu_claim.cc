@@ -56,9 +56,8 @@ std::optional<std::string> find_gpu_conflict(std::span<const GpuClaim> claims) {
   return std::nullopt;
 }
 
-std::vector<GpuClaim> exchange_gpu_claims(RendezvousStore& store, const std::string& key_prefix,
-                                          Rank rank, std::uint32_t world_size, const GpuClaim& ours,
-                                          Duration timeout) {
+std::vector<GpuClaim> exchange_gpu_claims(RendezvousStore& store, const std::string& key_prefix, Rank rank,
+                                          std::uint32_t world_size, const GpuClaim& ours, Duration timeout) {
   const auto key = [&](std::uint32_t r) { return fmt::format("{}gpu/{}", key_prefix, r); };
   store.set(key(rank.value), encode(ours));
   std::vector<GpuClaim> claims;

@@ -17,8 +17,7 @@ namespace {
 
 bool is_loopback(const in_addr& address) { return (ntohl(address.s_addr) >> 24) == 127; }
 
-// Whether an interface with address `have` serves `want`; all of 127.0.0.0/8 belongs to the
-// loopback interface.
+// Whether an interface with address `have` serves `want`; all of 127.0.0.0/8 belongs to the loopback interface.
 bool serves(const sockaddr& have, const sockaddr& want) {
   if (have.sa_family != want.sa_family) return false;
   if (have.sa_family == AF_INET) {
@@ -28,8 +27,7 @@ bool serves(const sockaddr& have, const sockaddr& want) {
   }
   if (have.sa_family == AF_INET6) {
     return std::memcmp(&reinterpret_cast<const sockaddr_in6&>(have).sin6_addr,
-                       &reinterpret_cast<const sockaddr_in6&>(want).sin6_addr,
-                       sizeof(in6_addr)) == 0;
+                       &reinterpret_cast<const sockaddr_in6&>(want).sin6_addr, sizeof(in6_addr)) == 0;
   }
   return false;
 }
@@ -43,8 +41,7 @@ std::optional<std::string> interface_of(const ifaddrs* interfaces, const sockadd
 
 std::string numeric(const addrinfo& info) {
   char text[NI_MAXHOST];
-  const int status =
-      getnameinfo(info.ai_addr, info.ai_addrlen, text, sizeof(text), nullptr, 0, NI_NUMERICHOST);
+  const int status = getnameinfo(info.ai_addr, info.ai_addrlen, text, sizeof(text), nullptr, 0, NI_NUMERICHOST);
   return status == 0 ? text : "";
 }
 
@@ -64,17 +61,17 @@ LocalAddress local_address(const std::string& host) {
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> addresses(found, &freeaddrinfo);
   ifaddrs* listed = nullptr;
   if (getifaddrs(&listed) != 0) {
-    throw RunError(fmt::format("all-reduce: this machine's network interfaces cannot be listed: {}",
-                               std::strerror(errno)));
+    throw RunError(
+        fmt::format("all-reduce: this machine's network interfaces cannot be listed: {}", std::strerror(errno)));
   }
   const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> interfaces(listed, &freeifaddrs);
   for (const addrinfo* a = addresses.get(); a != nullptr; a = a->ai_next) {
     if (auto name = interface_of(interfaces.get(), *a->ai_addr)) return {numeric(*a), *name};
   }
-  throw UsageError(fmt::format(
-      "all-reduce: '{}' (cluster.advertise, or else cluster.bind) is no address of this machine; "
-      "the other workers need one that they can reach this worker at",
-      host));
+  throw UsageError(
+      fmt::format("all-reduce: '{}' (cluster.advertise, or else cluster.bind) is no address of this machine; "
+                  "the other workers need one that they can reach this worker at",
+                  host));
 }
 
 }  // namespace parley

@@ -20,8 +20,7 @@
 namespace parley {
 namespace {
 
-// Between two looks at an operation that is under way: short against a transfer, long against a
-// core's time.
+// Between two looks at an operation that is under way: short against a transfer, long against a core's time.
 constexpr auto kPollInterval = std::chrono::microseconds(20);
 
 std::string host_name() {
@@ -31,20 +30,17 @@ std::string host_name() {
 
 std::string uuid_text(const cudaUUID_t& uuid) {
   std::string text = "GPU-";
-  for (const char byte : uuid.bytes)
-    text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+  for (const char byte : uuid.bytes) text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
   return text;
 }
 
 GpuClaim claim_of(int device) {
-  GpuClaim claim{
-      .host = host_name(), .uuid = "", .device = fmt::format("cuda:{}", device), .problem = ""};
+  GpuClaim claim{.host = host_name(), .uuid = "", .device = fmt::format("cuda:{}", device), .problem = ""};
   int devices = 0;
   cudaError_t status = cudaGetDeviceCount(&devices);
   cudaDeviceProp properties{};
   if (status == cudaSuccess && device >= devices) {
-    claim.problem =
-        fmt::format("this machine has {} CUDA device{}", devices, devices == 1 ? "" : "s");
+    claim.problem = fmt::format("this machine has {} CUDA device{}", devices, devices == 1 ? "" : "s");
     return claim;
   }
   if (status == cudaSuccess) status = cudaSetDevice(device);
@@ -83,10 +79,8 @@ class NcclCollective::Operation {
   const Duration timeout_;
 };
 
-NcclCollective::NcclCollective(const NcclOptions& options, RendezvousStore& store)
-    : options_(options) {
-  PARLEY_CHECK(options.rank.value < options.world_size, "rank {} of {}", options.rank,
-               options.world_size);
+NcclCollective::NcclCollective(const NcclOptions& options, RendezvousStore& store) : options_(options) {
+  PARLEY_CHECK(options.rank.value < options.world_size, "rank {} of {}", options.rank, options.world_size);
   PARLEY_CHECK(options.timeout > Duration::zero(), "a collective needs a timeout");
   claim_device(store);
   if (options.world_size > 1) connect(store);
@@ -94,8 +88,7 @@ NcclCollective::NcclCollective(const NcclOptions& options, RendezvousStore& stor
 
 NcclCollective::~NcclCollective() {
   if (communicator_ != nullptr) {
-    // All operations have ended, so nothing is lost where a peer has gone already and finalizing
-    // fails.
+    // All operations have ended, so nothing is lost where a peer has gone already and finalizing fails.
     const Operation operation("finalize", 0, options_.timeout);
     ncclResult_t state = ncclCommFinalize(communicator_);
     while (state == ncclInProgress && !operation.late()) {
@@ -116,8 +109,8 @@ void NcclCollective::claim_device(RendezvousStore& store) {
   const GpuClaim ours = claim_of(options_.device);
   std::vector<GpuClaim> claims{ours};
   if (options_.world_size > 1) {
-    claims = exchange_gpu_claims(store, options_.key_prefix, options_.rank, options_.world_size,
-                                 ours, options_.timeout);
+    claims =
+        exchange_gpu_claims(store, options_.key_prefix, options_.rank, options_.world_size, ours, options_.timeout);
   }
   if (const auto conflict = find_gpu_conflict(claims)) throw UsageError(*conflict);
 }
@@ -126,8 +119,7 @@ void NcclCollective::connect(RendezvousStore& store) {
   const LocalAddress local = local_address(options_.host);
   setenv("NCCL_SOCKET_IFNAME", fmt::format("={}", local.interface).c_str(), /*overwrite=*/0);
   const Operation operation("connecting the GPUs of all workers", 0, options_.timeout);
-  if (const auto status = cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking);
-      status != cudaSuccess) {
+  if (const auto status = cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking); status != cudaSuccess) {
     fail(operation, cudaGetErrorString(status));
   }
   const std::string key = options_.key_prefix + "nccl_id";
@@ -144,10 +136,9 @@ void NcclCollective::connect(RendezvousStore& store) {
   }
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
-  const auto status = ncclCommInitRankConfig(&communicator_, static_cast<int>(options_.world_size),
-                                             id, static_cast<int>(options_.rank.value), &config);
-  if (status != ncclSuccess && status != ncclInProgress)
-    fail(operation, ncclGetErrorString(status));
+  const auto status = ncclCommInitRankConfig(&communicator_, static_cast<int>(options_.world_size), id,
+                                             static_cast<int>(options_.rank.value), &config);
+  if (status != ncclSuccess && status != ncclInProgress) fail(operation, ncclGetErrorString(status));
   await_communicator(operation);
 }
 
@@ -167,16 +158,14 @@ void NcclCollective::reserve_staging(std::size_t bytes) {
 
 // Aborts the communicator: peers that wait for us in an operation get an error too.
 void NcclCollective::fail(const Operation& operation, std::string_view reason) {
-  failure_ =
-      fmt::format("worker {}: {} by NCCL on cuda:{} failed after {:.1f} s: {}", options_.rank,
-                  operation.text(), options_.device, operation.waited_seconds(), reason);
+  failure_ = fmt::format("worker {}: {} by NCCL on cuda:{} failed after {:.1f} s: {}", options_.rank, operation.text(),
+                         options_.device, operation.waited_seconds(), reason);
   if (communicator_ != nullptr) ncclCommAbort(communicator_);
   communicator_ = nullptr;
   throw RunError(failure_);
 }
 
-// Until the last call on the communicator is done with on the host; its work on the stream may go
-// on.
+// Until the last call on the communicator is done with on the host; its work on the stream may go on.
 void NcclCollective::await_communicator(const Operation& operation) {
   for (;;) {
     ncclResult_t state = ncclSuccess;
@@ -185,8 +174,7 @@ void NcclCollective::await_communicator(const Operation& operation) {
     }
     if (state == ncclSuccess) return;
     if (state != ncclInProgress) {
-      fail(operation,
-           fmt::format("{}: {}", ncclGetErrorString(state), ncclGetLastError(communicator_)));
+      fail(operation, fmt::format("{}: {}", ncclGetErrorString(state), ncclGetLastError(communicator_)));
     }
     if (operation.late()) fail(operation, "timed out waiting for the other workers");
     std::this_thread::sleep_for(kPollInterval);
@@ -213,8 +201,7 @@ void NcclCollective::run(std::string_view name, std::span<std::byte> bytes, Star
   const auto check = [&](cudaError_t status) {
     if (status != cudaSuccess) fail(operation, cudaGetErrorString(status));
   };
-  // The current device belongs to the calling thread, which may not be the one that constructed
-  // this.
+  // The current device belongs to the calling thread, which may not be the one that constructed this.
   check(cudaSetDevice(options_.device));
   std::byte* place = bytes.data();
   const bool staged = !on_device(place);
@@ -227,8 +214,7 @@ void NcclCollective::run(std::string_view name, std::span<std::byte> bytes, Star
     fail(operation, ncclGetErrorString(status));
   }
   await_communicator(operation);
-  // Only after the stream, so that a copy into pageable memory cannot block for ever behind an
-  // operation that hangs.
+  // Only after the stream, so that a copy into pageable memory cannot block for ever behind an operation that hangs.
   await_stream(operation);
   if (staged) {
     check(cudaMemcpyAsync(bytes.data(), place, bytes.size(), cudaMemcpyDeviceToHost, stream_));
@@ -247,17 +233,15 @@ void NcclCollective::broadcast(std::span<std::byte> bytes, Rank root) {
   PARLEY_CHECK(root.value < options_.world_size, "root {} of {} ranks", root, options_.world_size);
   if (bytes.empty() || options_.world_size == 1) return;
   run("broadcast", bytes, [&](std::byte* place) {
-    return ncclBroadcast(place, place, bytes.size(), ncclInt8, static_cast<int>(root.value),
-                         communicator_, stream_);
+    return ncclBroadcast(place, place, bytes.size(), ncclInt8, static_cast<int>(root.value), communicator_, stream_);
   });
 }
 
 void NcclCollective::barrier() {
   if (options_.world_size == 1) return;
   float token = 0;
-  run("barrier", std::as_writable_bytes(std::span(&token, 1)), [&](std::byte* place) {
-    return ncclAllReduce(place, place, 1, ncclFloat32, ncclSum, communicator_, stream_);
-  });
+  run("barrier", std::as_writable_bytes(std::span(&token, 1)),
+      [&](std::byte* place) { return ncclAllReduce(place, place, 1, ncclFloat32, ncclSum, communicator_, stream_); });
 }
 
 }  // namespace parley

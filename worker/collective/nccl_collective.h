@@ -1,21 +1,17 @@
-// The Collective over NCCL: one GPU a rank, one stream. Values may lie in device memory, where the
-// sum is made in place, or in host memory (pinned is faster), which goes through a buffer on the
-// device and comes back.
+// The Collective over NCCL: one GPU a rank, one stream. Values may lie in device memory, where the sum is made in
+// place, or in host memory (pinned is faster), which goes through a buffer on the device and comes back.
 //
-// The constructor tells all ranks which GPU each means to use and refuses what NCCL cannot do, then
-// meets the others; a world of one rank uses its GPU's name only. Values in device memory must be
-// complete when an operation is called (the stream that made them synchronized), and are complete
-// when it returns. One thread at a time; NCCL runs more of its own.
+// The constructor tells all ranks which GPU each means to use and refuses what NCCL cannot do, then meets the others; a
+// world of one rank uses its GPU's name only. Values in device memory must be complete when an operation is called (the
+// stream that made them synchronized), and are complete when it returns. One thread at a time; NCCL runs more of its
+// own.
 //
 // Invariants
-//  1. Every wait ends within options.timeout: the communicator does not block, is asked for errors
-//  while an operation
+//  1. Every wait ends within options.timeout: the communicator does not block, is asked for errors while an operation
 //     runs, and is aborted at the deadline.
-//  2. After a failed operation the communicator is gone, so that one rank's error ends the whole
-//  group.
-//  3. NCCL's own sockets are kept to the interface that has options.host, unless the operator's
-//  environment names another
-//     (NCCL_SOCKET_IFNAME); left alone it would prefer one that is not loopback.
+//  2. After a failed operation the communicator is gone, so that one rank's error ends the whole group.
+//  3. NCCL's own sockets are kept to the interface that has options.host, unless the operator's environment names
+//     another (NCCL_SOCKET_IFNAME); left alone it would prefer one that is not loopback.
 //
 // The header is free of CUDA and NCCL; built with PARLEY_WITH_CUDA only.
 #pragma once
@@ -47,9 +43,8 @@ struct NcclOptions {
 
 class NcclCollective final : public Collective {
  public:
-  // Throws UsageError, the same on all ranks, where a rank has no such GPU or two ranks use one;
-  // for a host that is not this machine's; RunError where not all ranks come in time. The store is
-  // used here only.
+  // Throws UsageError, the same on all ranks, where a rank has no such GPU or two ranks use one; for a host that is not
+  // this machine's; RunError where not all ranks come in time. The store is used here only.
   NcclCollective(const NcclOptions& options, RendezvousStore& store);
   ~NcclCollective() override;
   NcclCollective(const NcclCollective&) = delete;

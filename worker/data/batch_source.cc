@@ -19,8 +19,7 @@ std::optional<Batch> PlannedBatches::next(Clock clock) {
   return Batch{epoch, plan_.samples(clock, rank_), before, before + plan_.count(clock)};
 }
 
-BlockBatches::BlockBatches(BlockSource& blocks, std::uint64_t seed, std::uint64_t samples,
-                           std::uint64_t epochs)
+BlockBatches::BlockBatches(BlockSource& blocks, std::uint64_t seed, std::uint64_t samples, std::uint64_t epochs)
     : blocks_(blocks), order_(seed, samples), epochs_(epochs) {}
 
 std::optional<Batch> BlockBatches::next(Clock /*clock*/) {
@@ -28,9 +27,8 @@ std::optional<Batch> BlockBatches::next(Clock /*clock*/) {
   asked_ = true;
   const std::optional<Block> block = blocks_.take();
   if (!block) return std::nullopt;
-  PARLEY_CHECK(
-      block->epoch < epochs_ && block->begin < block->end && block->end <= order_.samples(),
-      "block [{}, {}) of epoch {}", block->begin, block->end, block->epoch);
+  PARLEY_CHECK(block->epoch < epochs_ && block->begin < block->end && block->end <= order_.samples(),
+               "block [{}, {}) of epoch {}", block->begin, block->end, block->epoch);
   blocks_.ask();
   const std::uint64_t before = taken_;
   // A block that somebody gave back comes later than its place in the order.

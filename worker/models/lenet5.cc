@@ -17,8 +17,7 @@ class Lenet5 : public torch::nn::Module {
  public:
   explicit Lenet5(std::int64_t classes)
       // Padding 2 makes of 28 x 28 what the original read as 32 x 32.
-      : conv1_(register_module("conv1",
-                               torch::nn::Conv2d(torch::nn::Conv2dOptions(1, 6, 5).padding(2)))),
+      : conv1_(register_module("conv1", torch::nn::Conv2d(torch::nn::Conv2dOptions(1, 6, 5).padding(2)))),
         conv2_(register_module("conv2", torch::nn::Conv2d(torch::nn::Conv2dOptions(6, 16, 5)))),
         fc1_(register_module("fc1", torch::nn::Linear(16 * 5 * 5, 120))),
         fc2_(register_module("fc2", torch::nn::Linear(120, 84))),

@@ -30,8 +30,7 @@ class Mlp : public torch::nn::Module {
 
  private:
   void add_layer(std::int64_t inputs, std::int64_t outputs) {
-    layers_.push_back(register_module(fmt::format("fc{}", layers_.size() + 1),
-                                      torch::nn::Linear(inputs, outputs)));
+    layers_.push_back(register_module(fmt::format("fc{}", layers_.size() + 1), torch::nn::Linear(inputs, outputs)));
   }
 
   std::vector<torch::nn::Linear> layers_;
@@ -40,8 +39,8 @@ class Mlp : public torch::nn::Module {
 }  // namespace
 
 std::unique_ptr<Model> make_mlp(const ModelOptions& options) {
-  return std::make_unique<TorchModel<Mlp>>(static_cast<std::int64_t>(options.input.elements()),
-                                           options.hidden, std::int64_t{options.classes});
+  return std::make_unique<TorchModel<Mlp>>(static_cast<std::int64_t>(options.input.elements()), options.hidden,
+                                           std::int64_t{options.classes});
 }
 
 }  // namespace parley

@@ -34,8 +34,8 @@ std::unique_ptr<Model> make_model(const ModelOptions& options) {
     at::manual_seed(options.seed);
     return factory(options);
   }
-  throw UsageError(fmt::format("model.type: found '{}', expected one of {}", options.type,
-                               fmt::join(model_names(), ", ")));
+  throw UsageError(
+      fmt::format("model.type: found '{}', expected one of {}", options.type, fmt::join(model_names(), ", ")));
 }
 
 }  // namespace parley

@@ -1,5 +1,5 @@
-// Makes a Model of a torch::nn::Module that has `at::Tensor forward(const at::Tensor&)`. Included
-// by the files of the models only: torch/nn is slow to compile.
+// Makes a Model of a torch::nn::Module that has `at::Tensor forward(const at::Tensor&)`. Included by the files of the
+// models only: torch/nn is slow to compile.
 #pragma once
 
 #include "worker/models/model.h"

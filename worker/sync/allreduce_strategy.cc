@@ -20,8 +20,7 @@ constexpr Rank kSource{0};  // whose initial weights and buffers count
 }  // namespace
 
 AllreduceStrategy::AllreduceStrategy(const AllreduceStrategyOptions& options, const Layout& layout,
-                                     ParameterArena parameters, GradientArena gradients,
-                                     Collective& collective)
+                                     ParameterArena parameters, GradientArena gradients, Collective& collective)
     : options_(options),
       layout_(layout),
       parameters_(parameters),
@@ -33,8 +32,7 @@ AllreduceStrategy::AllreduceStrategy(const AllreduceStrategyOptions& options, co
   std::size_t most_parts = 0;
   optimizers_.reserve(layout.slice_count());
   for (const Slice& slice : layout.slices()) {
-    PARLEY_CHECK(slice.group < options_.groups.size(), "group {} of {}", slice.group,
-                 options_.groups.size());
+    PARLEY_CHECK(slice.group < options_.groups.size(), "group {} of {}", slice.group, options_.groups.size());
     optimizers_.emplace_back(options_.optimizer, options_.groups[slice.group], slice);
     most_parts = std::max(most_parts, slice.parts.size());
   }
@@ -44,9 +42,7 @@ AllreduceStrategy::AllreduceStrategy(const AllreduceStrategyOptions& options, co
 AllreduceStrategy::~AllreduceStrategy() { gate_.abandon(); }
 
 Clock AllreduceStrategy::start() {
-  comms_.post([this] {
-    collective_.broadcast(std::as_writable_bytes(parameters_.half(Clock(0))), kSource);
-  });
+  comms_.post([this] { collective_.broadcast(std::as_writable_bytes(parameters_.half(Clock(0))), kSource); });
   comms_.wait();
   return Clock(0);
 }
@@ -94,8 +90,8 @@ AllreduceStrategy::Outcome AllreduceStrategy::wait_for_step() {
   const auto since = SteadyClock::now();
   comms_.wait();
   const double blocked = to_seconds(SteadyClock::now() - since);
-  // The rank that came last to the operations saw nothing but communication; what the others were
-  // in them longer than that they spent waiting for it. A step that closed nothing was all waiting.
+  // The rank that came last to the operations saw nothing but communication; what the others were in them longer than
+  // that they spent waiting for it. A step that closed nothing was all waiting.
   double waiting = blocked;
   if (outcome_ == Outcome::advanced) {
     const auto& busy = closing_->busy_seconds;
@@ -116,8 +112,7 @@ void AllreduceStrategy::apply(Clock clock) {
     const Slice& slice = layout_.slice(id);
     const auto present = std::span(part_present_).first(slice.parts.size());
     for (std::size_t part = 0; part < present.size(); ++part) {
-      present[part] =
-          slice.kind == TensorKind::buffer ? 1 : closing_->present[slice.parts[part].tensor];
+      present[part] = slice.kind == TensorKind::buffer ? 1 : closing_->present[slice.parts[part].tensor];
     }
     optimizers_[index].apply(rate, present, gradients_.slice(id), parameters_.slice(id, clock),
                              parameters_.slice(id, clock.next()));
@@ -170,10 +165,9 @@ void AllreduceStrategy::run_step(const Contribution& ours) {
   outcome_ = Outcome::advanced;
 }
 
-// Makes the slice what the others are to add: zeros for what we have not, scaled where counts
-// differ.
-void AllreduceStrategy::prepare(const Slice& slice, std::span<const std::uint8_t> present,
-                                std::span<float> gradient, const Contribution& ours) {
+// Makes the slice what the others are to add: zeros for what we have not, scaled where counts differ.
+void AllreduceStrategy::prepare(const Slice& slice, std::span<const std::uint8_t> present, std::span<float> gradient,
+                                const Contribution& ours) {
   if (ours.samples == 0) {
     std::ranges::fill(gradient, 0.0F);
     return;
@@ -201,15 +195,14 @@ void AllreduceStrategy::note_non_finite(const Slice& slice, std::span<const floa
   PARLEY_CHECK(tensor, "a padding value of the gradient arena is not finite");
 }
 
-void AllreduceStrategy::share_buffer(const Slice& slice, std::span<const std::uint8_t> present,
-                                     std::span<float> values, Clock clock) {
+void AllreduceStrategy::share_buffer(const Slice& slice, std::span<const std::uint8_t> present, std::span<float> values,
+                                     Clock clock) {
   if (collective_.rank() == kSource) {
     const auto old_values = parameters_.half(clock).subspan(slice.offset, slice.count);
     for (std::size_t index = 0; index < slice.parts.size(); ++index) {
       const SlicePart& part = slice.parts[index];
       if (present[index] != 0) continue;
-      copy_weights(old_values.subspan(part.begin, part.count),
-                   values.subspan(part.begin, part.count));
+      copy_weights(old_values.subspan(part.begin, part.count), values.subspan(part.begin, part.count));
     }
   }
   timed([&] { collective_.broadcast(std::as_writable_bytes(values), kSource); });
@@ -218,8 +211,7 @@ void AllreduceStrategy::share_buffer(const Slice& slice, std::span<const std::ui
   }
 }
 
-// Throws where this clock must not be applied; on exchanged values only, so that all ranks throw
-// the same.
+// Throws where this clock must not be applied; on exchanged values only, so that all ranks throw the same.
 void AllreduceStrategy::judge(Clock clock) const {
   for (std::size_t rank = 0; rank < closing_->non_finite.size(); ++rank) {
     if (const auto tensor = closing_->non_finite[rank]) {
@@ -231,11 +223,11 @@ void AllreduceStrategy::judge(Clock clock) const {
     }
   }
   if (overflow_) {
-    throw RunError(fmt::format(
-        "the mean gradient at clock {} is not finite in tensor '{}', though every worker's "
-        "gradient "
-        "is (their sum overflows); the job stops before any weight of that clock is changed",
-        clock, layout_.tensor(*overflow_).name));
+    throw RunError(
+        fmt::format("the mean gradient at clock {} is not finite in tensor '{}', though every worker's "
+                    "gradient "
+                    "is (their sum overflows); the job stops before any weight of that clock is changed",
+                    clock, layout_.tensor(*overflow_).name));
   }
 }
 

@@ -1,10 +1,10 @@
 // Blocks of samples on demand (data.split = dynamic), asked from the coordinator.
 #pragma once
 
-#include <optional>
-
 #include "common/transport/control_loop.h"
 #include "worker/data/batch_source.h"
+
+#include <optional>
 
 namespace parley {
 

@@ -18,8 +18,7 @@ LocalStrategy::LocalStrategy(const LocalStrategyOptions& options, const Layout& 
       present_(layout.slice_count()) {
   optimizers_.reserve(layout.slice_count());
   for (const Slice& slice : layout.slices()) {
-    PARLEY_CHECK(slice.group < options.groups.size(), "group {} of {}", slice.group,
-                 options.groups.size());
+    PARLEY_CHECK(slice.group < options.groups.size(), "group {} of {}", slice.group, options.groups.size());
     optimizers_.emplace_back(options.optimizer, options.groups[slice.group], slice);
     present_[optimizers_.size() - 1].reserve(slice.parts.size());
   }
@@ -34,14 +33,13 @@ StepResult LocalStrategy::begin_step(Clock clock, std::uint64_t samples) {
 
 void LocalStrategy::slice_ready(SliceId slice, std::span<const std::uint8_t> present) {
   auto& flags = present_[slice.value];
-  PARLEY_CHECK(flags.empty() && present.size() == layout_.slice(slice).parts.size(),
-               "slice {}: {} flags after {}", slice, present.size(), flags.size());
+  PARLEY_CHECK(flags.empty() && present.size() == layout_.slice(slice).parts.size(), "slice {}: {} flags after {}",
+               slice, present.size(), flags.size());
   flags.assign(present.begin(), present.end());
 }
 
 StepResult LocalStrategy::finish_step(Clock clock) {
-  for (std::uint32_t index = 0; index < layout_.slice_count(); ++index)
-    apply(SliceId(index), clock);
+  for (std::uint32_t index = 0; index < layout_.slice_count(); ++index) apply(SliceId(index), clock);
   return StepResult::advanced;
 }
 
@@ -50,20 +48,18 @@ void LocalStrategy::apply(SliceId id, Clock clock) {
   const auto& flags = present_[id.value];
   PARLEY_CHECK(!flags.empty(), "slice {} was not marked ready at clock {}", id, clock);
   const std::span<float> gradient = gradients_.slice(id);
-  // The mean over one worker, by the formula that servers use, so that even the sign of a zero is
-  // the same.
+  // The mean over one worker, by the formula that servers use, so that even the sign of a zero is the same.
   const float* const alone[] = {gradient.data()};
   const std::uint64_t samples[] = {samples_};
   const bool averaged = slice.kind == TensorKind::parameter && samples_ > 0;
   if (averaged && !weighted_mean(alone, samples, gradient)) {
     for (const SlicePart& part : slice.parts)
       if (find_non_finite(gradient.subspan(part.begin, part.count)))
-        throw RunError(
-            fmt::format("the gradient of tensor '{}' of rank 0 is not finite at clock {}",
-                        layout_.tensor(part.tensor).name, clock));
+        throw RunError(fmt::format("the gradient of tensor '{}' of rank 0 is not finite at clock {}",
+                                   layout_.tensor(part.tensor).name, clock));
   }
-  optimizers_[id.value].apply(learning_rate(schedule_, clock), flags, gradient,
-                              parameters_.slice(id, clock), parameters_.slice(id, clock.next()));
+  optimizers_[id.value].apply(learning_rate(schedule_, clock), flags, gradient, parameters_.slice(id, clock),
+                              parameters_.slice(id, clock.next()));
 }
 
 }  // namespace parley

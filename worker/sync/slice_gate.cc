@@ -23,8 +23,8 @@ void SliceGate::mark(SliceId slice, std::span<const std::uint8_t> present) {
     PARLEY_CHECK(slice.value < ready_.size(), "slice {} of {}", slice, ready_.size());
     PARLEY_CHECK(ready_[slice.value] == 0, "slice {} was marked ready twice in one step", slice);
     auto& ours = present_[slice.value];
-    PARLEY_CHECK(present.size() == ours.size(), "{} flags for the {} parts of slice {}",
-                 present.size(), ours.size(), slice);
+    PARLEY_CHECK(present.size() == ours.size(), "{} flags for the {} parts of slice {}", present.size(), ours.size(),
+                 slice);
     std::copy(present.begin(), present.end(), ours.begin());
     ready_[slice.value] = 1;
     ++ready_count_;

@@ -1,8 +1,7 @@
-// Where backward hands finished slices to the thread that sends them, which takes them in an order
-// of its own.
+// Where backward hands finished slices to the thread that sends them, which takes them in an order of its own.
 //
-// Thread rule: reset() while no step runs; mark() from any thread; wait() from the sending thread;
-// abandon() from the owner. What was written before mark(s) is visible after wait(s).
+// Thread rule: reset() while no step runs; mark() from any thread; wait() from the sending thread; abandon() from the
+// owner. What was written before mark(s) is visible after wait(s).
 #pragma once
 
 #include "common/base/types.h"
@@ -35,8 +34,7 @@ class SliceGate {
  private:
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<std::vector<std::uint8_t>>
-      present_;  // a slice's is the marker's until it is ready, then read-only
+  std::vector<std::vector<std::uint8_t>> present_;  // a slice's is the marker's until it is ready, then read-only
   std::vector<std::uint8_t> ready_;
   std::size_t ready_count_ = 0;
   bool abandoned_ = false;

@@ -12,8 +12,7 @@ constexpr std::uint64_t kExact = std::uint64_t{1} << 24;
 
 }  // namespace
 
-StepExchange::StepExchange(Collective& collective, std::size_t tensor_count)
-    : collective_(collective) {
+StepExchange::StepExchange(Collective& collective, std::size_t tensor_count) : collective_(collective) {
   PARLEY_CHECK(tensor_count < kExact, "{} tensors", tensor_count);
   const std::size_t ranks = collective.world_size();
   opening_.samples.resize(ranks);
@@ -44,8 +43,7 @@ const StepOpening& StepExchange::open(std::uint64_t samples, bool stop, bool fin
   return opening_;
 }
 
-const StepClosing& StepExchange::close(std::span<const std::uint8_t> present,
-                                       std::optional<std::uint32_t> non_finite,
+const StepClosing& StepExchange::close(std::span<const std::uint8_t> present, std::optional<std::uint32_t> non_finite,
                                        double busy_seconds) {
   const std::size_t tensors = closing_.present.size();
   const std::size_t ranks = closing_.non_finite.size();

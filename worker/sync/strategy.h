@@ -2,7 +2,8 @@
 // (none) implement it. Torch-free: gradients and weights are slices of the arenas.
 //
 // The life of a strategy, all calls on the trainer's thread but slice_ready:
-//   start() -> { begin_step(c), slice_ready(s) for every slice, finish_step(c) } for c = start, start + 1, ... -> finish(c)
+//   start() -> { begin_step(c), slice_ready(s) for every slice, finish_step(c) } for c = start, start + 1, ...
+//           -> finish(c)
 //
 // Invariants
 //  1. Clock c computes on ParameterArena::half(c), which nobody writes between begin_step(c) and finish_step(c).
@@ -13,12 +14,12 @@
 // Every wait has a deadline or ends with the job; failures are RunError with one line that names the peer at fault.
 #pragma once
 
+#include "common/base/types.h"
+
 #include <cstdint>
 #include <map>
 #include <span>
 #include <string>
-
-#include "common/base/types.h"
 
 namespace parley {
 

@@ -1,8 +1,8 @@
 // A thread that runs one task at a time for its owner, and hands back what the task threw.
 //
-// Owned and called by one thread (the trainer). Everything that the owner wrote before post() is
-// visible to the task, and everything that the task wrote to the owner after wait(). The destructor
-// waits for a running task to end; whoever can make it end sooner does so before.
+// Owned and called by one thread (the trainer). Everything that the owner wrote before post() is visible to the task,
+// and everything that the task wrote to the owner after wait(). The destructor waits for a running task to end; whoever
+// can make it end sooner does so before.
 #pragma once
 
 #include <condition_variable>
@@ -22,8 +22,7 @@ class TaskThread {
 
   // Starts the task; the one before it must have been waited for.
   void post(std::function<void()> task);
-  // Returns when the posted task has ended; rethrows its exception, once. At once where none was
-  // posted.
+  // Returns when the posted task has ended; rethrows its exception, once. At once where none was posted.
   void wait();
 
  private:

@@ -1,7 +1,7 @@
 // Copies the samples of a batch into tensors on the device. Memory is kept between batches.
 //
-// Belongs to one thread. The tensors of one load() are overwritten by the next, so the work on them
-// must be done by then.
+// Belongs to one thread. The tensors of one load() are overwritten by the next, so the work on them must be done by
+// then.
 #pragma once
 
 #include "worker/data/dataset.h"

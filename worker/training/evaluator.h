@@ -1,12 +1,12 @@
 // Loss and accuracy of a model on a data set, with the weights that are selected.
 //
-// Belongs to the trainer's thread. Evaluation leaves training as it was: it draws no random number,
-// records no graph, and puts the model back into training mode.
+// Belongs to the trainer's thread. Evaluation leaves training as it was: it draws no random number, records no graph,
+// and puts the model back into training mode.
 #pragma once
 
-#include "worker/training/batch_loader.h"
 #include "worker/data/dataset.h"
 #include "worker/models/model.h"
+#include "worker/training/batch_loader.h"
 
 #include <cstdint>
 

@@ -46,8 +46,8 @@ void GradientTracker::find_places() {
 void GradientTracker::add_hooks() {
   for (Watch& watch : watches_) {
     watch.accumulator = torch::autograd::impl::grad_accumulator(watch.bound->parameter);
-    // A hook behind the accumulator sees the gradient in the arena; where backward had none for
-    // this tensor, it is called with an undefined one, and the tensor counts as not reached.
+    // A hook behind the accumulator sees the gradient in the arena; where backward had none for this tensor, it is
+    // called with an undefined one, and the tensor counts as not reached.
     auto hook = std::make_unique<torch::autograd::utils::LambdaPostHook>(
         [this, &watch](const variable_list& outputs, const variable_list& inputs) {
           on_gradient(watch, !inputs.empty() && inputs[0].defined());
@@ -58,13 +58,11 @@ void GradientTracker::add_hooks() {
 }
 
 std::span<const std::uint8_t> GradientTracker::present(SliceId slice) const {
-  return std::span(present_).subspan(first_part_[slice.value],
-                                     first_part_[slice.value + 1] - first_part_[slice.value]);
+  return std::span(present_).subspan(first_part_[slice.value], first_part_[slice.value + 1] - first_part_[slice.value]);
 }
 
 void GradientTracker::begin_step() {
-  PARLEY_CHECK(downloading_.empty(), "{} slices of the last step are not delivered",
-               downloading_.size());
+  PARLEY_CHECK(downloading_.empty(), "{} slices of the last step are not delivered", downloading_.size());
   const Layout& layout = binding_.layout();
   std::ranges::fill(present_, std::uint8_t{0});
   for (std::uint32_t index = 0; index < layout.slice_count(); ++index)
@@ -77,21 +75,18 @@ void GradientTracker::begin_step() {
 
 void GradientTracker::on_gradient(Watch& watch, bool defined) {
   const std::string& name = binding_.layout().tensor(watch.bound->tensor).name;
-  if (!armed_)
-    throw RunError(fmt::format("tensor '{}' got a gradient outside a training step", name));
+  if (!armed_) throw RunError(fmt::format("tensor '{}' got a gradient outside a training step", name));
   if (watch.seen)
-    throw RunError(fmt::format(
-        "tensor '{}' got a second gradient in one step: only one backward pass a step is supported",
-        name));
+    throw RunError(
+        fmt::format("tensor '{}' got a second gradient in one step: only one backward pass a step is supported", name));
   if (!binding_.gradient_in_place(*watch.bound))
-    throw RunError(fmt::format(
-        "the gradient of tensor '{}' is not in the gradient arena: something replaced it", name));
+    throw RunError(
+        fmt::format("the gradient of tensor '{}' is not in the gradient arena: something replaced it", name));
   watch.seen = true;
   for (const Place& place : watch.places) {
     present_[place.part] = defined ? 1 : 0;
     // Acquire and release: who counts to zero sees the gradients and flags of all the others.
-    if (remaining_[place.slice.value].fetch_sub(1, std::memory_order_acq_rel) == 1)
-      complete(place.slice);
+    if (remaining_[place.slice.value].fetch_sub(1, std::memory_order_acq_rel) == 1) complete(place.slice);
   }
   deliver_downloaded(/*wait=*/false);
 }

@@ -1,5 +1,5 @@
-// The worker's arenas as memory of this process: two halves of weights and one of gradients,
-// zeroed, 64-byte aligned, page-locked where a device copies from and to them.
+// The worker's arenas as memory of this process: two halves of weights and one of gradients, zeroed, 64-byte aligned,
+// page-locked where a device copies from and to them.
 #pragma once
 
 #include "common/layout/arena.h"
@@ -11,8 +11,7 @@ namespace parley {
 
 class HostArenas {
  public:
-  // pinned: needs a CUDA device. `layout` must outlive this object and the arenas that it gives
-  // out.
+  // pinned: needs a CUDA device. `layout` must outlive this object and the arenas that it gives out.
   HostArenas(const Layout& layout, bool pinned);
 
   ParameterArena parameters() const;

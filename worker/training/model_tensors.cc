@@ -46,28 +46,24 @@ std::string_view element_name(at::ScalarType type) {
   }
 }
 
-[[noreturn]] void refuse(TensorKind kind, const std::string& name, std::string_view found,
-                         std::string_view expected) {
+[[noreturn]] void refuse(TensorKind kind, const std::string& name, std::string_view found, std::string_view expected) {
   throw UsageError(fmt::format("model: {} '{}': found {}, expected {}",
-                               kind == TensorKind::buffer ? "buffer" : "parameter", name, found,
-                               expected));
+                               kind == TensorKind::buffer ? "buffer" : "parameter", name, found, expected));
 }
 
 void check_tensor(TensorKind kind, const std::string& name, const at::Tensor& tensor) {
   if (!tensor.defined()) refuse(kind, name, "no tensor", "float32 elements");
-  if (tensor.layout() != at::kStrided)
-    refuse(kind, name, "a sparse or otherwise compressed tensor", "a dense one");
+  if (tensor.layout() != at::kStrided) refuse(kind, name, "a sparse or otherwise compressed tensor", "a dense one");
   if (tensor.scalar_type() != at::kFloat)
     refuse(kind, name, fmt::format("{} elements", element_name(tensor.scalar_type())), "float32");
   if (kind == TensorKind::parameter && !tensor.is_leaf())
     refuse(kind, name, "a tensor computed from others", "a leaf of the graph");
   if (at::has_internal_overlap(tensor) == at::MemOverlap::Yes)
-    refuse(kind, name, "an expanded tensor, several elements of which share memory",
-           "an address for each element");
+    refuse(kind, name, "an expanded tensor, several elements of which share memory", "an address for each element");
 }
 
-// Two tensors of their own that share memory would be two copies after binding, so one that the
-// user ties by hand would come untied without a word.
+// Two tensors of their own that share memory would be two copies after binding, so one that the user ties by hand would
+// come untied without a word.
 void refuse_shared_memory(const std::vector<ModelTensor>& tensors) {
   struct Range {
     const float* begin;
@@ -78,8 +74,7 @@ void refuse_shared_memory(const std::vector<ModelTensor>& tensors) {
   for (const ModelTensor& item : tensors) {
     if (item.tensor.numel() == 0) continue;
     std::int64_t last = 0;
-    for (std::int64_t i = 0; i < item.tensor.dim(); ++i)
-      last += (item.tensor.size(i) - 1) * item.tensor.stride(i);
+    for (std::int64_t i = 0; i < item.tensor.dim(); ++i) last += (item.tensor.size(i) - 1) * item.tensor.stride(i);
     const float* const begin = item.tensor.const_data_ptr<float>();
     ranges.push_back({begin, begin + last + 1, &item});
   }
@@ -93,17 +88,16 @@ void refuse_shared_memory(const std::vector<ModelTensor>& tensors) {
 
 }  // namespace
 
-std::vector<ModelTensor> collect_tensors(const Model& model,
-                                         const std::vector<std::string>& no_decay) {
+std::vector<ModelTensor> collect_tensors(const Model& model, const std::vector<std::string>& no_decay) {
   std::vector<ModelTensor> tensors;
   std::unordered_set<const c10::TensorImpl*> seen;
   const auto collect = [&](const NamedTensor& item, TensorKind kind) {
     check_tensor(kind, item.name, item.tensor);
     if (!seen.insert(item.tensor.unsafeGetTensorImpl()).second) return;
-    const bool matches = kind == TensorKind::parameter &&
-                         std::ranges::any_of(no_decay, [&](const std::string& pattern) {
-                           return fnmatch(pattern.c_str(), item.name.c_str(), 0) == 0;
-                         });
+    const bool matches =
+        kind == TensorKind::parameter && std::ranges::any_of(no_decay, [&](const std::string& pattern) {
+          return fnmatch(pattern.c_str(), item.name.c_str(), 0) == 0;
+        });
     tensors.push_back({{.name = item.name,
                         .shape = item.tensor.sizes().vec(),
                         .type = ElementType::float32,

@@ -36,17 +36,16 @@ std::uint64_t first_buffer_offset(const Layout& layout) {
 
 }  // namespace
 
-ModuleBinding::ModuleBinding(const Model& model, const std::vector<ModelTensor>& tensors,
-                             const Layout& layout, const ParameterArena& parameters,
-                             const GradientArena& gradients, at::Device device)
+ModuleBinding::ModuleBinding(const Model& model, const std::vector<ModelTensor>& tensors, const Layout& layout,
+                             const ParameterArena& parameters, const GradientArena& gradients, at::Device device)
     : layout_(layout),
       parameters_(parameters),
       gradients_(gradients),
       device_(device),
       buffers_begin_(first_buffer_offset(layout)),
       downloads_(layout.slice_count()) {
-  PARLEY_CHECK(tensors.size() == layout.tensors().size(), "{} tensors, {} in the layout",
-               tensors.size(), layout.tensors().size());
+  PARLEY_CHECK(tensors.size() == layout.tensors().size(), "{} tensors, {} in the layout", tensors.size(),
+               layout.tensors().size());
   const at::NoGradGuard no_grad;
   const auto options = at::TensorOptions().dtype(at::kFloat).device(device);
   const std::int64_t count = as_signed(layout.arena_count());
@@ -65,21 +64,17 @@ ModuleBinding::ModuleBinding(const Model& model, const std::vector<ModelTensor>&
   for (const ModelTensor& item : tensors) bind(item);
   // What has no place in the arena (frozen, empty) still computes together with what has.
   for (const NamedTensor& item : model.parameters())
-    if (item.tensor.device() != device)
-      at::Tensor(item.tensor).set_data(item.tensor.detach().to(device));
+    if (item.tensor.device() != device) at::Tensor(item.tensor).set_data(item.tensor.detach().to(device));
   select(Clock(0));
 }
 
 void ModuleBinding::bind(const ModelTensor& item) {
   const auto index = layout_.find(item.spec.name);
-  PARLEY_CHECK(index && layout_.tensor(*index) == item.spec, "tensor '{}' is not in the layout",
-               item.spec.name);
+  PARLEY_CHECK(index && layout_.tensor(*index) == item.spec, "tensor '{}' is not in the layout", item.spec.name);
   const TensorPlace& where = layout_.place(*index);
   if (where.count == 0) return;
   const at::IntArrayRef shape(item.spec.shape);
-  wrap(parameters_.half(Clock(0)).subspan(where.offset, where.count))
-      .view(shape)
-      .copy_(item.tensor.detach());
+  wrap(parameters_.half(Clock(0)).subspan(where.offset, where.count)).view(shape).copy_(item.tensor.detach());
   at::Tensor tensor = item.tensor;
   if (item.spec.kind == TensorKind::buffer) {
     tensor.set_data(view_of(buffers_.storage(), where.offset - buffers_begin_, shape));
@@ -122,8 +117,7 @@ void ModuleBinding::start_download(SliceId id) {
   if (slice.kind == TensorKind::buffer) return;
   const std::int64_t begin = as_signed(slice.offset);
   const std::int64_t count = as_signed(slice.count);
-  host_gradients_.narrow(0, begin, count)
-      .copy_(device_gradients_.narrow(0, begin, count), /*non_blocking=*/true);
+  host_gradients_.narrow(0, begin, count).copy_(device_gradients_.narrow(0, begin, count), /*non_blocking=*/true);
   auto& event = downloads_[id.value];
   if (!event) event.emplace(device_.type());
   event->record(c10::impl::VirtualGuardImpl(device_.type()).getStream(device_));

@@ -31,8 +31,7 @@ class Stopwatch {
   steady_clock::time_point last_ = steady_clock::now();
 };
 
-// Streams of different ranks and clocks do not meet: the pair is mixed as one 96-bit value would
-// be.
+// Streams of different ranks and clocks do not meet: the pair is mixed as one 96-bit value would be.
 std::uint64_t step_seed(std::uint64_t seed, Rank rank, Clock clock) {
   return mix64(mix64(mix64(seed) ^ rank.value) ^ clock.value);
 }
@@ -52,16 +51,11 @@ TimeShares TrainerResult::time_shares() const {
           .evaluation = evaluation_seconds / seconds};
 }
 
-Trainer::Trainer(const TrainerOptions& options, const TrainerParts& parts)
-    : options_(options), parts_(parts) {}
+Trainer::Trainer(const TrainerOptions& options, const TrainerParts& parts) : options_(options), parts_(parts) {}
 
-double Trainer::seconds_since_start() const {
-  return seconds_between(started_, steady_clock::now());
-}
+double Trainer::seconds_since_start() const { return seconds_between(started_, steady_clock::now()); }
 
-bool Trainer::at_end(Clock clock) const {
-  return options_.max_steps > 0 && clock.value >= options_.max_steps;
-}
+bool Trainer::at_end(Clock clock) const { return options_.max_steps > 0 && clock.value >= options_.max_steps; }
 
 StepTimes Trainer::blocked() {
   const StrategyStats now = parts_.strategy.stats();
@@ -91,8 +85,7 @@ TrainerResult Trainer::run() {
     if (!epoch) taken_at_start = batch->taken_before;
     if (epoch && *epoch < batch->epoch) finish_epoch(clock, *epoch);
     epoch = std::max(epoch.value_or(0), batch->epoch);
-    if (options_.max_seconds > Duration::zero() &&
-        seconds_since_start() >= to_seconds(options_.max_seconds))
+    if (options_.max_seconds > Duration::zero() && seconds_since_start() >= to_seconds(options_.max_seconds))
       ask_for_stop(clock, "train.max_seconds has passed");
     if (step(clock, *batch, data_seconds) == StepResult::stopped) break;
     ++clock;
@@ -116,14 +109,13 @@ void Trainer::finish(Clock clock) {
   if (parts_.evaluator == nullptr) return;
   result_.evaluation = parts_.evaluator->evaluate();
   accuracy_ = result_.evaluation->accuracy;
-  log::info("finished at clock {}: test accuracy {:.2f} %, test loss {:.4f}, {:.1f} s", clock,
-            100 * *accuracy_, result_.evaluation->loss, result_.seconds);
+  log::info("finished at clock {}: test accuracy {:.2f} %, test loss {:.4f}, {:.1f} s", clock, 100 * *accuracy_,
+            result_.evaluation->loss, result_.seconds);
 }
 
 StepResult Trainer::step(Clock clock, const Batch& batch, double data_seconds) {
   Strategy& strategy = parts_.strategy;
-  if (strategy.begin_step(clock, batch.ids.size()) == StepResult::stopped)
-    return StepResult::stopped;
+  if (strategy.begin_step(clock, batch.ids.size()) == StepResult::stopped) return StepResult::stopped;
   StepTimes times{.data = data_seconds};
   const std::optional<double> loss = compute(clock, batch, times);
   if (loss) loss_ = loss;
@@ -143,8 +135,7 @@ StepResult Trainer::step(Clock clock, const Batch& batch, double data_seconds) {
   return StepResult::advanced;
 }
 
-// Forward and backward; afterwards all slices are marked ready. Returns the loss, where there are
-// samples.
+// Forward and backward; afterwards all slices are marked ready. Returns the loss, where there are samples.
 std::optional<double> Trainer::compute(Clock clock, const Batch& batch, StepTimes& times) {
   parts_.tracker.begin_step();
   if (batch.ids.empty()) {
@@ -175,8 +166,8 @@ void Trainer::finish_epoch(Clock clock, std::uint64_t epoch) {
   const Evaluation evaluation = parts_.evaluator->evaluate();
   result_.evaluation_seconds += watch.lap();
   accuracy_ = evaluation.accuracy;
-  log::info("epoch {} done at clock {}: test accuracy {:.2f} %, test loss {:.4f}, {:.1f} s",
-            epoch + 1, clock, 100 * evaluation.accuracy, evaluation.loss, seconds_since_start());
+  log::info("epoch {} done at clock {}: test accuracy {:.2f} %, test loss {:.4f}, {:.1f} s", epoch + 1, clock,
+            100 * evaluation.accuracy, evaluation.loss, seconds_since_start());
   if (options_.target_accuracy > 0 && evaluation.accuracy >= options_.target_accuracy)
     ask_for_stop(clock, "train.target_accuracy is reached");
 }
@@ -193,15 +184,14 @@ void Trainer::report_progress(Clock done, std::uint64_t epoch, bool last) {
   std::uint64_t total = last ? done.value : parts_.batches.expected_steps(done);
   if (options_.max_steps > 0) total = std::min(total, options_.max_steps);
   const double seconds = std::max(seconds_since_start(), 1e-9);
-  parts_.progress->write(
-      Instant(steady_clock::now().time_since_epoch()),
-      {.clock = done,
-       .total = total,
-       .epoch = epoch,
-       .loss = loss_,
-       .accuracy = accuracy_,
-       .samples_per_second = static_cast<double>(result_.group_samples) / seconds},
-      last);
+  parts_.progress->write(Instant(steady_clock::now().time_since_epoch()),
+                         {.clock = done,
+                          .total = total,
+                          .epoch = epoch,
+                          .loss = loss_,
+                          .accuracy = accuracy_,
+                          .samples_per_second = static_cast<double>(result_.group_samples) / seconds},
+                         last);
 }
 
 }  // namespace parley

@@ -1,11 +1,11 @@
-// The training loop of one rank, the same in every sync mode: batch, forward, backward, step,
-// evaluation in between. How new weights come about is the strategy's business.
+// The training loop of one rank, the same in every sync mode: batch, forward, backward, step, evaluation in between.
+// How new weights come about is the strategy's business.
 //
-// Randomness: before each clock torch's generator is seeded from (seed, rank, clock), so that
-// dropout does not depend on what ran before (a restart, an evaluation).
+// Randomness: before each clock torch's generator is seeded from (seed, rank, clock), so that dropout does not depend
+// on what ran before (a restart, an evaluation).
 //
-// Evaluation at the start of clock c sees version c: it runs between two steps, by the rank that
-// was given an evaluator (rank 0), whenever an epoch has ended, and once more on the final weights.
+// Evaluation at the start of clock c sees version c: it runs between two steps, by the rank that was given an evaluator
+// (rank 0), whenever an epoch has ended, and once more on the final weights.
 //
 // Belongs to one thread, the one that all strategy calls but slice_ready come from.
 #pragma once
@@ -17,13 +17,13 @@
 #include "common/observe/run_report.h"
 #include "common/observe/step_record.h"
 #include "common/optimizer/schedule.h"
-#include "worker/training/batch_loader.h"
 #include "worker/data/batch_source.h"
+#include "worker/models/model.h"
+#include "worker/sync/strategy.h"
+#include "worker/training/batch_loader.h"
 #include "worker/training/evaluator.h"
 #include "worker/training/gradient_tracker.h"
-#include "worker/models/model.h"
 #include "worker/training/module_binding.h"
-#include "worker/sync/strategy.h"
 
 #include <chrono>
 #include <cstdint>
@@ -34,11 +34,11 @@ namespace parley {
 struct TrainerOptions {
   Rank rank;
   std::uint64_t seed = 0;
-  std::uint64_t max_steps = 0;  // stop at this clock, the same on all ranks; 0: no limit
+  std::uint64_t max_steps = 0;              // stop at this clock, the same on all ranks; 0: no limit
   Duration max_seconds = Duration::zero();  // ask for a stop after this time; zero: no limit
   double target_accuracy = 0;               // ask for a stop once an evaluation reaches it; 0: none
-  double slow_factor = 1;    // this rank's steps take so many times as long (debug); at least 1
-  ScheduleOptions schedule;  // for the record only: who applies the gradient reads its own
+  double slow_factor = 1;                   // this rank's steps take so many times as long (debug); at least 1
+  ScheduleOptions schedule;                 // for the record only: who applies the gradient reads its own
 };
 
 // What a trainer works with; all of it outlives the trainer. The last three may be null.

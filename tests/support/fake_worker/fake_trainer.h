@@ -1,5 +1,6 @@
 // The training loop of a fake worker: worker/training/trainer.h without a model. Gradients come from the plan's formula
-// and are pure functions of (seed, rank, clock, tensor's name, element) and the weight, so that two runs that should agree do.
+// and are pure functions of (seed, rank, clock, tensor's name, element) and the weight, so that two runs that should
+// agree do.
 #pragma once
 
 #include "common/base/types.h"

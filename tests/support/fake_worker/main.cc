@@ -1,5 +1,5 @@
-// fake_worker: a worker without LibTorch, for tests of everything but models. It takes parley-worker's command line and,
-// in the environment, FAKE_WORKER_PLAN=FILE (plan.h).
+// fake_worker: a worker without LibTorch, for tests of everything but models. It takes parley-worker's command line
+// and, in the environment, FAKE_WORKER_PLAN=FILE (plan.h).
 #include "common/base/error.h"
 #include "common/process/program.h"
 #include "tests/support/fake_worker/fake_worker_process.h"

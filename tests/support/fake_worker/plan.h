@@ -1,5 +1,5 @@
-// What a fake worker pretends to be: the tensors of its model, how its gradients come about, how long its data lasts. Read
-// once, from a TOML file:
+// What a fake worker pretends to be: the tensors of its model, how its gradients come about, how long its data lasts.
+// Read once, from a TOML file:
 //
 //   steps = [50, 3]            # clocks until the data ends, by rank; the last number stands for all further ranks
 //   samples = [64]             # of a clock, by rank

@@ -1,5 +1,4 @@
-// Without a GPU only the refusal can be tried; with one, a world of one and two ranks on one
-// device; with two, sums.
+// Without a GPU only the refusal can be tried; with one, a world of one and two ranks on one device; with two, sums.
 #include "worker/collective/nccl_collective.h"
 
 #include "common/base/error.h"
@@ -48,10 +47,8 @@ std::string refusal(const NcclOptions& o, SharedStore& store) {
 TEST(NcclCollective, NoSuchGpuIsAUsageErrorThatAllRanksReport) {
   SharedStore store;
   std::array<std::string, 2> texts;
-  run_ranks(
-      2, [&](std::uint32_t rank) { texts[rank] = refusal(options(rank, 2, gpu_count()), store); });
-  EXPECT_THAT(texts[0], AllOf(HasSubstr("worker 0"), HasSubstr("CUDA device"),
-                              HasSubstr("worker.device = cpu")));
+  run_ranks(2, [&](std::uint32_t rank) { texts[rank] = refusal(options(rank, 2, gpu_count()), store); });
+  EXPECT_THAT(texts[0], AllOf(HasSubstr("worker 0"), HasSubstr("CUDA device"), HasSubstr("worker.device = cpu")));
   EXPECT_EQ(texts[1], texts[0]);
 }
 

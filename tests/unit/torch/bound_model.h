@@ -2,9 +2,9 @@
 #pragma once
 
 #include "common/layout/layout.h"
+#include "worker/models/model.h"
 #include "worker/training/host_arenas.h"
 #include "worker/training/model_tensors.h"
-#include "worker/models/model.h"
 #include "worker/training/module_binding.h"
 
 #include <ATen/core/Tensor.h>
@@ -15,8 +15,7 @@
 namespace parley {
 
 struct BoundModel {
-  explicit BoundModel(Model& bound, std::uint64_t slice_bytes = 1 << 20,
-                      const std::vector<std::string>& no_decay = {})
+  explicit BoundModel(Model& bound, std::uint64_t slice_bytes = 1 << 20, const std::vector<std::string>& no_decay = {})
       : model(bound),
         tensors(collect_tensors(bound, no_decay)),
         layout(specs_of(tensors), slice_bytes),
@@ -27,9 +26,7 @@ struct BoundModel {
   std::vector<float> weights(const std::string& name, Clock clock) const {
     return part(name, arenas.parameters().half(clock));
   }
-  std::vector<float> gradient(const std::string& name) const {
-    return part(name, arenas.gradients().values());
-  }
+  std::vector<float> gradient(const std::string& name) const { return part(name, arenas.gradients().values()); }
   std::span<float> place(const std::string& name, std::span<float> arena) const {
     const TensorPlace& where = layout.place(layout.find(name).value());
     return arena.subspan(where.offset, where.count);

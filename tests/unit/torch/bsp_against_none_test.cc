@@ -1,22 +1,22 @@
-// Several workers must be one worker with the big batch. Free-running float32 runs drift apart honestly, so agreement is shown
-// step by step: each step starts from the same weights and optimizer slots, and one step of a server on the workers' gradients
-// is compared with one optimizer step on the gradient of the whole batch.
+// Several workers must be one worker with the big batch. Free-running float32 runs drift apart honestly, so agreement
+// is shown step by step: each step starts from the same weights and optimizer slots, and one step of a server on the
+// workers' gradients is compared with one optimizer step on the gradient of the whole batch.
+#include "common/layout/placement.h"
+#include "common/optimizer/optimizer.h"
+#include "server/core/dense_store.h"
+#include "tests/unit/torch/bound_model.h"
+#include "worker/models/registry.h"
+
+#include <ATen/Context.h>
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
-#include <ATen/Context.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <memory>
 #include <vector>
-
-#include "common/layout/placement.h"
-#include "common/optimizer/optimizer.h"
-#include "server/core/dense_store.h"
-#include "tests/unit/torch/bound_model.h"
-#include "worker/models/registry.h"
 
 namespace parley {
 namespace {
@@ -29,14 +29,17 @@ struct Samples {
 };
 
 struct Replica {
-  Replica() : model(make_model({.type = "lenet5", .input = {1, 28, 28}, .classes = 10, .hidden = {}, .seed = 5})), bound(*model, 4096) {}
+  Replica()
+      : model(make_model({.type = "lenet5", .input = {1, 28, 28}, .classes = 10, .hidden = {}, .seed = 5})),
+        bound(*model, 4096) {}
 
   // The mean gradient over samples [begin, begin + count) at the given weights (arena order), into the gradient arena.
   void compute(const Samples& data, std::int64_t begin, std::int64_t count, std::span<const float> weights) {
     std::ranges::copy(weights, bound.arenas.parameters().half(Clock(0)).begin());
     bound.binding.select(Clock(0));
     bound.binding.clear_gradients();
-    const auto loss = at::cross_entropy_loss(model->forward(data.inputs.narrow(0, begin, count)), data.labels.narrow(0, begin, count));
+    const auto loss = at::cross_entropy_loss(model->forward(data.inputs.narrow(0, begin, count)),
+                                             data.labels.narrow(0, begin, count));
     loss.backward();
   }
 

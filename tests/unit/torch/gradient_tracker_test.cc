@@ -67,8 +67,7 @@ TEST(GradientTracker, SlicesAreReadyDuringBackwardAndTheRestAtItsEnd) {
   EXPECT_THAT(f.strategy.ready, ElementsAre(Ready{1, {1}}, Ready{2, {1}}));
   EXPECT_THAT(f.bound.gradient("b"), Each(32));
   f.tracker.finish_backward(true);
-  EXPECT_THAT(f.strategy.ready,
-              ElementsAre(Ready{1, {1}}, Ready{2, {1}}, Ready{0, {0}}, Ready{3, {1}}));
+  EXPECT_THAT(f.strategy.ready, ElementsAre(Ready{1, {1}}, Ready{2, {1}}, Ready{0, {0}}, Ready{3, {1}}));
   EXPECT_THAT(f.bound.gradient("unused"), Each(0));
 }
 
@@ -101,8 +100,7 @@ TEST(GradientTracker, EachStepStartsAfresh) {
   f.tracker.begin_step();
   (f.unused * 3).sum().backward();
   f.tracker.finish_backward(true);
-  EXPECT_THAT(f.strategy.ready,
-              ElementsAre(Ready{0, {1}}, Ready{1, {0}}, Ready{2, {0}}, Ready{3, {1}}));
+  EXPECT_THAT(f.strategy.ready, ElementsAre(Ready{0, {1}}, Ready{1, {0}}, Ready{2, {0}}, Ready{3, {1}}));
   EXPECT_THAT(f.bound.gradient("unused"), Each(3));
   EXPECT_THAT(f.bound.gradient("a"), Each(0));
 }
@@ -111,8 +109,7 @@ TEST(GradientTracker, AnEmptyShareHasNothingPresent) {
   Fixture f;
   f.tracker.begin_step();
   f.tracker.finish_backward(false);
-  EXPECT_THAT(f.strategy.ready,
-              ElementsAre(Ready{0, {0}}, Ready{1, {0}}, Ready{2, {0}}, Ready{3, {0}}));
+  EXPECT_THAT(f.strategy.ready, ElementsAre(Ready{0, {0}}, Ready{1, {0}}, Ready{2, {0}}, Ready{3, {0}}));
 }
 
 template <class Action>
@@ -129,22 +126,19 @@ TEST(GradientTracker, ASecondGradientInAStepIsAnErrorThatNamesTheTensor) {
   Fixture f;
   f.tracker.begin_step();
   f.loss().backward();
-  EXPECT_THAT(run_error([&] { (f.b * 2).sum().backward(); }),
-              AllOf(HasSubstr("'b'"), HasSubstr("second gradient")));
+  EXPECT_THAT(run_error([&] { (f.b * 2).sum().backward(); }), AllOf(HasSubstr("'b'"), HasSubstr("second gradient")));
 }
 
 TEST(GradientTracker, AGradientOutsideAStepIsAnErrorThatNamesTheTensor) {
   Fixture f;
-  EXPECT_THAT(run_error([&] { f.a.sum().backward(); }),
-              AllOf(HasSubstr("'a'"), HasSubstr("outside")));
+  EXPECT_THAT(run_error([&] { f.a.sum().backward(); }), AllOf(HasSubstr("'a'"), HasSubstr("outside")));
 }
 
 TEST(GradientTracker, AReplacedGradientIsAnErrorThatNamesTheTensor) {
   Fixture f;
   f.tracker.begin_step();
   f.a.mutable_grad().reset();
-  EXPECT_THAT(run_error([&] { f.a.sum().backward(); }),
-              AllOf(HasSubstr("'a'"), HasSubstr("gradient arena")));
+  EXPECT_THAT(run_error([&] { f.a.sum().backward(); }), AllOf(HasSubstr("'a'"), HasSubstr("gradient arena")));
 }
 
 TEST(GradientTracker, HooksEndWithTheTracker) {

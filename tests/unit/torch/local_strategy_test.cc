@@ -2,8 +2,8 @@
 
 #include "common/base/error.h"
 #include "tests/unit/torch/bound_model.h"
-#include "worker/training/gradient_tracker.h"
 #include "worker/models/registry.h"
+#include "worker/training/gradient_tracker.h"
 
 #include <ATen/Context.h>
 #include <ATen/TensorOperators.h>
@@ -24,9 +24,7 @@ namespace {
 
 using testing::HasSubstr;
 
-ModelOptions small_mlp() {
-  return {.type = "mlp", .input = {1, 3, 4}, .classes = 5, .hidden = {16, 9}, .seed = 3};
-}
+ModelOptions small_mlp() { return {.type = "mlp", .input = {1, 3, 4}, .classes = 5, .hidden = {16, 9}, .seed = 3}; }
 
 LocalStrategyOptions momentum_sgd() {
   return {.optimizer = {.kind = OptimizerKind::sgd, .momentum = 0.9},
@@ -51,8 +49,7 @@ struct LocalRun {
 
   std::unique_ptr<Model> model = make_model(small_mlp());
   BoundModel bound{*model, 256, {"*.bias"}};
-  LocalStrategy strategy{momentum_sgd(), bound.layout, bound.arenas.parameters(),
-                         bound.arenas.gradients()};
+  LocalStrategy strategy{momentum_sgd(), bound.layout, bound.arenas.parameters(), bound.arenas.gradients()};
   GradientTracker tracker{bound.binding, strategy};
 };
 
@@ -64,12 +61,10 @@ TEST(LocalStrategy, TrainsAsTorchDoes) {
   for (const NamedTensor& item : reference->parameters())
     (item.name.ends_with("bias") ? biases : weights).push_back(item.tensor);
   torch::optim::SGD sgd(
-      {torch::optim::OptimizerParamGroup(
-           weights, std::make_unique<torch::optim::SGDOptions>(
-                        torch::optim::SGDOptions(0.05).momentum(0.9).weight_decay(5e-3))),
-       torch::optim::OptimizerParamGroup(biases,
-                                         std::make_unique<torch::optim::SGDOptions>(
-                                             torch::optim::SGDOptions(0.05).momentum(0.9)))},
+      {torch::optim::OptimizerParamGroup(weights, std::make_unique<torch::optim::SGDOptions>(
+                                                      torch::optim::SGDOptions(0.05).momentum(0.9).weight_decay(5e-3))),
+       torch::optim::OptimizerParamGroup(
+           biases, std::make_unique<torch::optim::SGDOptions>(torch::optim::SGDOptions(0.05).momentum(0.9)))},
       torch::optim::SGDOptions(0.05));
 
   at::manual_seed(11);

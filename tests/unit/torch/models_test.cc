@@ -36,9 +36,8 @@ bool same_weights(const Model& one, const Model& other) {
 
 TEST(Models, Lenet5HasTheParametersOfThePaperWithReluAndMaxPooling) {
   const auto model = make_model(lenet(1));
-  EXPECT_THAT(names(*model),
-              ElementsAre("conv1.weight", "conv1.bias", "conv2.weight", "conv2.bias", "fc1.weight",
-                          "fc1.bias", "fc2.weight", "fc2.bias", "fc3.weight", "fc3.bias"));
+  EXPECT_THAT(names(*model), ElementsAre("conv1.weight", "conv1.bias", "conv2.weight", "conv2.bias", "fc1.weight",
+                                         "fc1.bias", "fc2.weight", "fc2.bias", "fc3.weight", "fc3.bias"));
   std::int64_t count = 0;
   for (const NamedTensor& item : model->parameters()) count += item.tensor.numel();
   EXPECT_EQ(count, 61706);
@@ -48,14 +47,11 @@ TEST(Models, Lenet5HasTheParametersOfThePaperWithReluAndMaxPooling) {
 }
 
 TEST(Models, MlpHasTheWidthsThatWereAskedFor) {
-  const auto model =
-      make_model({.type = "mlp", .input = {3, 4, 5}, .classes = 7, .hidden = {11, 13}, .seed = 1});
-  EXPECT_THAT(names(*model), ElementsAre("fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias",
-                                         "fc3.weight", "fc3.bias"));
+  const auto model = make_model({.type = "mlp", .input = {3, 4, 5}, .classes = 7, .hidden = {11, 13}, .seed = 1});
+  EXPECT_THAT(names(*model), ElementsAre("fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias", "fc3.weight", "fc3.bias"));
   EXPECT_EQ(model->parameters()[0].tensor.sizes(), at::IntArrayRef({11, 60}));
   EXPECT_EQ(model->forward(at::randn({2, 3, 4, 5})).sizes(), at::IntArrayRef({2, 7}));
-  const auto linear =
-      make_model({.type = "mlp", .input = {1, 2, 2}, .classes = 3, .hidden = {}, .seed = 1});
+  const auto linear = make_model({.type = "mlp", .input = {1, 2, 2}, .classes = 3, .hidden = {}, .seed = 1});
   EXPECT_EQ(linear->parameters().size(), 2U);
 }
 

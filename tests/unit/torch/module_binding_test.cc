@@ -51,8 +51,7 @@ TEST(ModuleBinding, SelectMovesWhatForwardAndBackwardRead) {
   const auto next = bound.place("w", bound.arenas.parameters().half(Clock(1)));
   next[0] = next[1] = next[2] = 5;
 
-  // The other half is written between forward and backward, as arriving weights do: backward must
-  // not notice.
+  // The other half is written between forward and backward, as arriving weights do: backward must not notice.
   at::Tensor loss = (w * w).sum();
   next[1] = 6;
   bound.binding.clear_gradients();
@@ -72,8 +71,7 @@ TEST(ModuleBinding, SelectMovesWhatForwardAndBackwardRead) {
 
 TEST(ModuleBinding, StridedTensorsBecomeContiguousWithTheSameValues) {
   const at::Tensor transposed = trained(counting(6).view({2, 3}).t());
-  const at::Tensor channels_last =
-      trained(counting(16).view({2, 2, 2, 2}).contiguous(at::MemoryFormat::ChannelsLast));
+  const at::Tensor channels_last = trained(counting(16).view({2, 2, 2, 2}).contiguous(at::MemoryFormat::ChannelsLast));
   const at::Tensor inner = trained(counting(10).narrow(0, 3, 4));
   TensorModel model({{"t", transposed}, {"c", channels_last}, {"i", inner}});
   BoundModel bound(model);
@@ -175,9 +173,8 @@ TEST(ModelTensors, WhatTheArenaCannotHoldIsRefusedByName) {
   expect_refused(TensorModel({{"e", trained(at::ones({1}).expand({4}))}}), "e", "expanded");
   expect_refused(TensorModel({{"u", trained(at::ones({2})) * 2}}), "u", "computed");
   const at::Tensor whole = at::ones({4});
-  expect_refused(
-      TensorModel({{"a", trained(whole.narrow(0, 0, 3))}, {"z", trained(whole.narrow(0, 2, 2))}}),
-      "z", "memory shared with 'a'");
+  expect_refused(TensorModel({{"a", trained(whole.narrow(0, 0, 3))}, {"z", trained(whole.narrow(0, 2, 2))}}), "z",
+                 "memory shared with 'a'");
   EXPECT_EQ(collect_tensors(TensorModel({{"a", trained(whole.narrow(0, 0, 2).detach())},
                                          {"z", trained(whole.narrow(0, 2, 2).detach())}}),
                             {})

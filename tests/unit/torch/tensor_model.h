@@ -15,11 +15,8 @@ class TensorModel final : public Model {
  public:
   using Forward = std::function<at::Tensor(const at::Tensor& input, bool training)>;
 
-  explicit TensorModel(std::vector<NamedTensor> parameters, std::vector<NamedTensor> buffers = {},
-                       Forward forward = {})
-      : parameters_(std::move(parameters)),
-        buffers_(std::move(buffers)),
-        forward_(std::move(forward)) {}
+  explicit TensorModel(std::vector<NamedTensor> parameters, std::vector<NamedTensor> buffers = {}, Forward forward = {})
+      : parameters_(std::move(parameters)), buffers_(std::move(buffers)), forward_(std::move(forward)) {}
 
   at::Tensor forward(const at::Tensor& input) override { return forward_(input, training_); }
   void set_training(bool training) override { training_ = training; }

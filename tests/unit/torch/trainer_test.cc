@@ -5,8 +5,8 @@
 #include "common/optimizer/mean.h"
 #include "tests/unit/torch/bound_model.h"
 #include "tests/unit/torch/tensor_model.h"
-#include "worker/sync/local_strategy.h"
 #include "worker/models/registry.h"
+#include "worker/sync/local_strategy.h"
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
@@ -67,23 +67,19 @@ struct Settings {
 std::unique_ptr<Model> dropout_model() {
   at::manual_seed(4);
   const at::Tensor weight = at::zeros({6, 6}).normal_().set_requires_grad(true);
-  return std::make_unique<TensorModel>(
-      std::vector<NamedTensor>{{"weight", weight}}, std::vector<NamedTensor>{},
-      [weight](const at::Tensor& input, bool training) {
-        return at::linear(at::dropout(input.flatten(1), 0.5, training), weight);
-      });
+  return std::make_unique<TensorModel>(std::vector<NamedTensor>{{"weight", weight}}, std::vector<NamedTensor>{},
+                                       [weight](const at::Tensor& input, bool training) {
+                                         return at::linear(at::dropout(input.flatten(1), 0.5, training), weight);
+                                       });
 }
 
 // One rank that trains with the local strategy.
 struct TrainedRank {
   explicit TrainedRank(const Settings& settings, MetricsWriter* metrics = nullptr)
       : train(settings.samples),
-        model(settings.dropout ? dropout_model()
-                               : make_model({.type = "mlp",
-                                             .input = {1, 2, 3},
-                                             .classes = 6,
-                                             .hidden = {12},
-                                             .seed = 5})),
+        model(settings.dropout
+                  ? dropout_model()
+                  : make_model({.type = "mlp", .input = {1, 2, 3}, .classes = 6, .hidden = {12}, .seed = 5})),
         bound(*model, 128),
         strategy({.optimizer = {.kind = OptimizerKind::sgd, .momentum = 0.9},
                   .groups = {{}},
@@ -109,9 +105,7 @@ struct TrainedRank {
     result = trainer.run();
   }
 
-  std::string digest() const {
-    return weights_digest(bound.layout, bound.arenas.parameters().half(result.final_half));
-  }
+  std::string digest() const { return weights_digest(bound.layout, bound.arenas.parameters().half(result.final_half)); }
 
   BrightPixels train;
   BrightPixels test{64};
@@ -159,11 +153,9 @@ TEST(Trainer, NoEpochsEvaluatesTheInitialWeights) {
   EXPECT_EQ(run.result.end, Clock(0));
   EXPECT_EQ(run.result.group_samples, 0U);
   EXPECT_TRUE(run.result.evaluation.has_value());
-  const auto untouched =
-      make_model({.type = "mlp", .input = {1, 2, 3}, .classes = 6, .hidden = {12}, .seed = 5});
+  const auto untouched = make_model({.type = "mlp", .input = {1, 2, 3}, .classes = 6, .hidden = {12}, .seed = 5});
   BoundModel reference(*untouched, 128);
-  EXPECT_EQ(run.digest(),
-            weights_digest(reference.layout, reference.arenas.parameters().half(Clock(0))));
+  EXPECT_EQ(run.digest(), weights_digest(reference.layout, reference.arenas.parameters().half(Clock(0))));
 }
 
 TEST(Trainer, StopsAtMaxSteps) {
@@ -206,12 +198,10 @@ TEST(Trainer, WritesALineAStep) {
   EXPECT_THAT(lines[2], HasSubstr("\"clock\":2,\"epoch\":0,\"samples\":16,\"loss\":"));
 }
 
-// S28: what each rank computes on its share, averaged by samples, is what one worker computes on
-// all of them.
+// S28: what each rank computes on its share, averaged by samples, is what one worker computes on all of them.
 TEST(Trainer, TheMeanOfTheSharesIsTheGradientOfTheBigBatch) {
   const BrightPixels data(64);
-  const auto model =
-      make_model({.type = "mlp", .input = {1, 2, 3}, .classes = 6, .hidden = {12}, .seed = 5});
+  const auto model = make_model({.type = "mlp", .input = {1, 2, 3}, .classes = 6, .hidden = {12}, .seed = 5});
   BoundModel bound(*model);
   BatchLoader loader(data, at::kCPU);
   const auto gradient = [&](std::span<const std::uint64_t> ids) {
@@ -228,8 +218,7 @@ TEST(Trainer, TheMeanOfTheSharesIsTheGradientOfTheBigBatch) {
     std::vector<const float*> pointers;
     std::vector<std::uint64_t> samples;
     for (std::uint32_t rank = 0; rank < workers; ++rank) {
-      PlannedBatches part({.samples = 64, .global_batch = 64, .workers = workers, .seed = 2}, 1,
-                          Rank(rank));
+      PlannedBatches part({.samples = 64, .global_batch = 64, .workers = workers, .seed = 2}, 1, Rank(rank));
       const auto batch = part.next(Clock(0));
       samples.push_back(batch->ids.size());
       shares.push_back(gradient(batch->ids));
@@ -275,8 +264,7 @@ TEST(BatchSource, BlocksOnDemandCoverEveryEpochOnce) {
     epochs.push_back(batch->epoch);
     EXPECT_EQ(batch->taken_after - batch->taken_before, batch->ids.size());
     ++clock;
-    EXPECT_EQ(batches.expected_steps(clock),
-              (clock.value * 20 + batch->taken_after - 1) / batch->taken_after);
+    EXPECT_EQ(batches.expected_steps(clock), (clock.value * 20 + batch->taken_after - 1) / batch->taken_after);
   }
   EXPECT_THAT(seen, testing::Each(2));
   EXPECT_THAT(epochs, ElementsAre(0, 0, 0, 1, 1, 1));
