@@ -123,6 +123,8 @@ std::optional<ConnectionEvent> DealerSocket::next_event(Instant now) {
 }
 
 Instant DealerSocket::next_deadline() const {
+  // Kept messages lie in no socket that a poller could see.
+  if (!last_words_.empty()) return Instant::min();
   return state_ == State::connected ? kNever : deadline_;
 }
 
