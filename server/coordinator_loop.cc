@@ -1,12 +1,12 @@
 #include "server/coordinator_loop.h"
 
-#include <algorithm>
-#include <exception>
-#include <utility>
-
 #include "common/base/log.h"
 #include "common/transport/event_loop.h"
 #include "common/transport/monotonic_clock.h"
+
+#include <algorithm>
+#include <exception>
+#include <utility>
 
 namespace parley {
 namespace {
@@ -56,7 +56,8 @@ void CoordinatorLoop::loop() {
       auto received = socket_.receive();
       if (!received) break;
       const Route route = received->route;
-      if (const auto message = intake_.admit(std::move(*received), now)) coordinator_.receive(route, *message, now, out);
+      if (const auto message = intake_.admit(std::move(*received), now))
+        coordinator_.receive(route, *message, now, out);
     }
     coordinator_.tick(now, out);
     send(out, now);
@@ -71,7 +72,8 @@ void CoordinatorLoop::loop() {
 
 void CoordinatorLoop::send(Coordinator::Out& out, Instant now) {
   for (auto& send : out.sends())
-    if (socket_.send(send.to, std::move(send.message)) == SendResult::unreachable) coordinator_.unreachable(send.to, now);
+    if (socket_.send(send.to, std::move(send.message)) == SendResult::unreachable)
+      coordinator_.unreachable(send.to, now);
   out.clear();
 }
 

@@ -1,12 +1,8 @@
-// The coordinator's thread: joins one Coordinator to one listening socket, with a ZeroMQ context of its own. Bound before the
-// thread starts, so that a port in use is known at once.
+// The coordinator's thread: joins one Coordinator to one listening socket, with a ZeroMQ context of its own. Bound
+// before the thread starts, so that a port in use is known at once.
 //
 // Thread rule: made and destroyed by main; the thread owns socket and machine in between.
 #pragma once
-
-#include <atomic>
-#include <string>
-#include <thread>
 
 #include "common/transport/address.h"
 #include "common/transport/context.h"
@@ -14,6 +10,10 @@
 #include "common/transport/router_socket.h"
 #include "common/transport/wakeup.h"
 #include "server/core/coordinator.h"
+
+#include <atomic>
+#include <string>
+#include <thread>
 
 namespace parley {
 

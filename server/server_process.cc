@@ -1,15 +1,5 @@
 #include "server/server_process.h"
 
-#include <fmt/format.h>
-#include <sys/resource.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <memory>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "common/base/error.h"
 #include "common/base/log.h"
 #include "common/layout/placement.h"
@@ -21,6 +11,16 @@
 #include "common/transport/process_limits.h"
 #include "server/coordinator_loop.h"
 #include "server/shard_loop.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <sys/resource.h>
+#include <unistd.h>
+#include <vector>
 
 namespace parley {
 namespace {
@@ -59,7 +59,9 @@ bool wildcard(const Address& address) {
 class ServerProcess {
  public:
   explicit ServerProcess(const CommandLine& line)
-      : line_(line), config_(line.settings.config), bind_host_(parse_address(config_.cluster.bind + ":0", "cluster.bind").host) {
+      : line_(line),
+        config_(line.settings.config),
+        bind_host_(parse_address(config_.cluster.bind + ":0", "cluster.bind").host) {
     require_safe_bind({bind_host_, 0}, line.insecure);
   }
 
@@ -70,9 +72,7 @@ class ServerProcess {
 
  private:
   std::uint32_t shards() const { return uses_servers(config_) ? static_cast<std::uint32_t>(config_.server.shards) : 0; }
-  bool coordinates() const {
-    return line_.rank ? *line_.rank == Rank(0) : server_count(config_) <= 1;
-  }
+  bool coordinates() const { return line_.rank ? *line_.rank == Rank(0) : server_count(config_) <= 1; }
   void start_shards(ControlLoop& control, const MembershipView& group, Rank rank, Incarnation incarnation);
   Stats stats() const;
 
@@ -102,7 +102,8 @@ void ServerProcess::check_limits() const {
   require_open_files(open_files_needed(plan), process_name(Role::server, line_.rank));
 }
 
-// Server 0 listens where the others look for it: on the host of cluster.coordinator, or everywhere where cluster.bind says so.
+// Server 0 listens where the others look for it: on the host of cluster.coordinator, or everywhere where cluster.bind
+// says so.
 void ServerProcess::start_coordinator() {
   coordinator_address_ = parse_address(config_.cluster.coordinator, "cluster.coordinator");
   if (!coordinates()) {
@@ -118,7 +119,8 @@ void ServerProcess::start_coordinator() {
   log::info("the coordinator listens on {}", coordinator_->address().endpoint());
   if (line_.progress_fd) {
     const std::string text = fmt::format("{{\"coordinator\": \"{}\"}}\n", coordinator_address_.text());
-    if (write(*line_.progress_fd, text.data(), text.size()) < 0) log::warning("--progress-fd {}: nobody reads it", *line_.progress_fd);
+    if (write(*line_.progress_fd, text.data(), text.size()) < 0)
+      log::warning("--progress-fd {}: nobody reads it", *line_.progress_fd);
   }
 }
 
@@ -151,7 +153,8 @@ void ServerProcess::serve(Termination& termination) {
   log::info("done: {}", end.reason);
 }
 
-void ServerProcess::start_shards(ControlLoop& control, const MembershipView& group, Rank rank, Incarnation incarnation) {
+void ServerProcess::start_shards(ControlLoop& control, const MembershipView& group, Rank rank,
+                                 Incarnation incarnation) {
   layout_.emplace(group.tensors, group.slice_bytes);
   placement_.emplace(*layout_, static_cast<std::uint32_t>(group.shards.size()));
   const StoreOptions store{optimizer_options(config_), group_options(config_),
@@ -166,10 +169,12 @@ void ServerProcess::start_shards(ControlLoop& control, const MembershipView& gro
     options.workers = static_cast<std::uint32_t>(worker_count(config_));
     options.sync = sync_policy(config_);
     log::info("shard {} owns {} of {} slices, {} of {} bytes, on {}", options.id, placement_->slices(options.id).size(),
-              layout_->slice_count(), placement_->bytes(options.id), layout_->arena_count() * sizeof(float), endpoints_[local]);
+              layout_->slice_count(), placement_->bytes(options.id), layout_->arena_count() * sizeof(float),
+              endpoints_[local]);
     loops_.push_back(std::make_unique<ShardLoop>(
-        context_, std::move(sockets_[local]), std::make_unique<Shard>(options, store, *layout_, *placement_), options.id, group.shards,
-        false, [&control](const std::string& fault) { control.fail(wire::Fault::non_finite, fault); }));
+        context_, std::move(sockets_[local]), std::make_unique<Shard>(options, store, *layout_, *placement_),
+        options.id, group.shards, false,
+        [&control](const std::string& fault) { control.fail(wire::Fault::non_finite, fault); }));
   }
   if (rank == Rank(0)) log::info("largest over smallest shard: {:.3f}", placement_->skew());
 }
@@ -201,7 +206,8 @@ Stats ServerProcess::stats() const {
 }  // namespace
 
 int run_server(const CommandLine& line) {
-  if (line.action == Action::print_placement) throw UsageError("--print-placement: ask parley-worker, which knows the model");
+  if (line.action == Action::print_placement)
+    throw UsageError("--print-placement: ask parley-worker, which knows the model");
   Termination termination(kSignalGrace);
   raise_open_file_limit();
   keep_freed_memory();

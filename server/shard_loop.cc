@@ -1,14 +1,14 @@
 #include "server/shard_loop.h"
 
-#include <fmt/format.h>
-
-#include <exception>
-#include <utility>
-
 #include "common/base/error.h"
 #include "common/base/log.h"
 #include "common/transport/address.h"
 #include "common/transport/monotonic_clock.h"
+
+#include <fmt/format.h>
+
+#include <exception>
+#include <utility>
 
 namespace parley {
 namespace {
@@ -19,7 +19,8 @@ constexpr Duration kLinger = std::chrono::milliseconds(200);
 }  // namespace
 
 ShardLoop::ShardLoop(Context& context, std::unique_ptr<RouterSocket> socket, std::unique_ptr<Shard> shard, ShardId id,
-                     const std::vector<std::string>& peers, bool verdicts, std::function<void(const std::string&)> on_fault)
+                     const std::vector<std::string>& peers, bool verdicts,
+                     std::function<void(const std::string&)> on_fault)
     : socket_(std::move(socket)),
       shard_(std::move(shard)),
       intake_(fmt::format("shard {}", id)),

@@ -1,16 +1,9 @@
-// A shard's thread: joins one Shard to one listening socket, and to the other shards where verdicts are exchanged. Nothing is
-// shared with other shards, so nothing is locked.
+// A shard's thread: joins one Shard to one listening socket, and to the other shards where verdicts are exchanged.
+// Nothing is shared with other shards, so nothing is locked.
 //
-// Thread rule: made, started and destroyed by main; the thread owns socket and machine in between. counters() from any thread.
+// Thread rule: made, started and destroyed by main; the thread owns socket and machine in between. counters() from any
+// thread.
 #pragma once
-
-#include <atomic>
-#include <functional>
-#include <memory>
-#include <mutex>
-#include <string>
-#include <thread>
-#include <vector>
 
 #include "common/transport/context.h"
 #include "common/transport/dealer_socket.h"
@@ -20,12 +13,20 @@
 #include "common/transport/wakeup.h"
 #include "server/core/shard.h"
 
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
 namespace parley {
 
 class ShardLoop {
  public:
-  // `socket` is bound. `peers`: where every shard listens, by ShardId; used where verdicts are exchanged. on_fault: why the
-  // job has to stop; called once, on the shard's thread.
+  // `socket` is bound. `peers`: where every shard listens, by ShardId; used where verdicts are exchanged. on_fault: why
+  // the job has to stop; called once, on the shard's thread.
   ShardLoop(Context& context, std::unique_ptr<RouterSocket> socket, std::unique_ptr<Shard> shard, ShardId id,
             const std::vector<std::string>& peers, bool verdicts, std::function<void(const std::string&)> on_fault);
   ~ShardLoop();

@@ -4,15 +4,15 @@
 // is a RunError that names the operation, the rank and the time waited, after which the object is unusable.
 #pragma once
 
+#include "common/base/instant.h"
+#include "common/base/types.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
-
-#include "common/base/instant.h"
-#include "common/base/types.h"
 
 namespace parley {
 
@@ -30,7 +30,8 @@ class Collective {
   virtual ~Collective() = default;
   virtual Rank rank() const = 0;
   virtual std::uint32_t world_size() const = 0;
-  // In-place sum over all ranks; the same count everywhere. With two ranks the result is the rank-order sum bit for bit.
+  // In-place sum over all ranks; the same count everywhere. With two ranks the result is the rank-order sum bit for
+  // bit.
   virtual void all_reduce(std::span<float> values) = 0;
   // root's bytes to all.
   virtual void broadcast(std::span<std::byte> bytes, Rank root) = 0;

@@ -13,12 +13,12 @@
 // Every wait has a deadline or ends with the job; failures are RunError with one line that names the peer at fault.
 #pragma once
 
+#include "common/base/types.h"
+
 #include <cstdint>
 #include <map>
 #include <span>
 #include <string>
-
-#include "common/base/types.h"
 
 namespace parley {
 

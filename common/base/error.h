@@ -3,11 +3,11 @@
 // PARLEY_CHECK (log.h), kept in release builds.
 #pragma once
 
+#include <tl/expected.hpp>
+
 #include <stdexcept>
 #include <string>
 #include <utility>
-
-#include <tl/expected.hpp>
 
 namespace parley {
 
@@ -19,9 +19,7 @@ struct Error {
 template <class T>
 using Result = tl::expected<T, Error>;
 
-inline tl::unexpected<Error> failure(std::string message) {
-  return tl::unexpected<Error>(Error{std::move(message)});
-}
+inline tl::unexpected<Error> failure(std::string message) { return tl::unexpected<Error>(Error{std::move(message)}); }
 
 // Usage or configuration is wrong: exit status 2. The message is one line (or one line a fault) that names the file,
 // line or key, what was found and what was expected.

@@ -20,7 +20,8 @@ enum class Level { info, warning, error };
 void start(std::string_view who);
 // Changes the name in front of the lines, once a rank was handed out.
 void rename(std::string_view who);
-// Lines below this level are left out (info: nothing is). For programs that run thousands of machines, like the simulator.
+// Lines below this level are left out (info: nothing is). For programs that run thousands of machines, like the
+// simulator.
 void set_threshold(Level level);
 // Writes what is buffered.
 void flush();
@@ -58,10 +59,9 @@ void error(Text<std::type_identity_t<Args>...> text, Args&&... args) {
 }  // namespace parley::log
 
 // PARLEY_CHECK(condition, "format", args...): kept in release builds.
-#define PARLEY_CHECK(condition, ...)                                                              \
-  do {                                                                                            \
-    if (!(condition)) [[unlikely]]                                                                \
-      ::parley::log::fatal(                                                                       \
-          ::fmt::format("check failed: {}: {}", #condition, ::fmt::format(__VA_ARGS__)), __FILE__, \
-          __LINE__);                                                                              \
+#define PARLEY_CHECK(condition, ...)                                                                                \
+  do {                                                                                                              \
+    if (!(condition)) [[unlikely]]                                                                                  \
+      ::parley::log::fatal(::fmt::format("check failed: {}: {}", #condition, ::fmt::format(__VA_ARGS__)), __FILE__, \
+                           __LINE__);                                                                               \
   } while (false)

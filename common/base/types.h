@@ -56,9 +56,7 @@ inline const char* role_name(Role role) { return role == Role::server ? "server"
 
 template <class Tag, class Integer>
 struct std::hash<parley::Strong<Tag, Integer>> {
-  std::size_t operator()(parley::Strong<Tag, Integer> s) const noexcept {
-    return std::hash<Integer>{}(s.value);
-  }
+  std::size_t operator()(parley::Strong<Tag, Integer> s) const noexcept { return std::hash<Integer>{}(s.value); }
 };
 
 template <class Tag, class Integer>

@@ -1,5 +1,4 @@
-// The config's choices: one enum a key, and the word that stands for each value in files, flags,
-// logs and reports.
+// The config's choices: one enum a key, and the word that stands for each value in files, flags, logs and reports.
 //
 // Invariant: Words<E>::list holds one word for each enumerator, in the order of the enumerators.
 #pragma once
@@ -14,8 +13,7 @@ namespace parley {
 enum class SyncMode { bsp, ssp, asp, allreduce, none };
 enum class ModelType { mlp, lenet5 };
 enum class DataKind { mnist };
-// static: every rank's samples follow from (seed, epoch, clock, rank). dynamic: blocks of samples
-// go to who asks first.
+// static: every rank's samples follow from (seed, epoch, clock, rank). dynamic: blocks of samples go to who asks first.
 enum class DataSplit { static_split, dynamic_split };
 enum class OptimizerName { sgd, adam, adamw, adagrad, rmsprop };
 enum class Schedule { constant, step, cosine };
@@ -40,8 +38,7 @@ struct Words<DataSplit> {
 };
 template <>
 struct Words<OptimizerName> {
-  static constexpr std::array<std::string_view, 5> list{"sgd", "adam", "adamw", "adagrad",
-                                                        "rmsprop"};
+  static constexpr std::array<std::string_view, 5> list{"sgd", "adam", "adamw", "adagrad", "rmsprop"};
 };
 template <>
 struct Words<Schedule> {

@@ -38,14 +38,12 @@ std::string program(Role role) { return fmt::format("parley-{}", role_name(role)
 
 std::string help(Role role) {
   const bool worker = role == Role::worker;
-  std::string text = fmt::format(
-      "Usage: {} [--config FILE] [--rank N] [--section.key VALUE]...\n\n{}\n\n", program(role),
-      worker ? "Trains on its share of the data, as one worker of a job."
-             : "Keeps parameters and optimizer, as one server of a job.");
+  std::string text =
+      fmt::format("Usage: {} [--config FILE] [--rank N] [--section.key VALUE]...\n\n{}\n\n", program(role),
+                  worker ? "Trains on its share of the data, as one worker of a job."
+                         : "Keeps parameters and optimizer, as one server of a job.");
   text += "  --config FILE      the config, a TOML file; flags win over it\n";
-  text +=
-      fmt::format("  --rank N           index of this {} (default: the coordinator gives one)\n",
-                  role_name(role));
+  text += fmt::format("  --rank N           index of this {} (default: the coordinator gives one)\n", role_name(role));
   if (worker) text += "  --device DEVICE    short for --worker.device\n";
   text +=
       "  --output-dir DIR   where to write report.json and metrics.jsonl (default: nowhere)\n"
@@ -60,16 +58,14 @@ std::string help(Role role) {
 }
 
 template <class Number>
-std::optional<Number> whole_number(const RawFlags& flags, std::string_view name, Number high,
-                                   Faults& faults) {
+std::optional<Number> whole_number(const RawFlags& flags, std::string_view name, Number high, Faults& faults) {
   const auto text = flags.value(name);
   if (!text) return std::nullopt;
   Number number{};
   const char* const end = text->data() + text->size();
   const auto [stop, fault] = std::from_chars(text->data(), end, number);
   if (fault == std::errc() && stop == end && number >= 0 && number <= high) return number;
-  faults.add(fmt::format("{}: found {}, expected an integer from 0 to {}", name,
-                         in_quotes(printable(*text)), high));
+  faults.add(fmt::format("{}: found {}, expected an integer from 0 to {}", name, in_quotes(printable(*text)), high));
   return std::nullopt;
 }
 
@@ -105,12 +101,10 @@ void check_rank(const CommandLine& line, Faults& faults) {
     return;
   }
   // In all-reduce mode it is not said here which servers exist beside the coordinator.
-  const std::int64_t count =
-      line.role == Role::worker ? worker_count(config) : server_count(config);
+  const std::int64_t count = line.role == Role::worker ? worker_count(config) : server_count(config);
   if (!line.rank || count == 0 || line.rank->value < count) return;
-  faults.add(fmt::format("--rank: found {}, expected an integer from 0 to {}: the job has {} {}{}",
-                         line.rank->value, count - 1, count, role_name(line.role),
-                         count > 1 ? "s" : ""));
+  faults.add(fmt::format("--rank: found {}, expected an integer from 0 to {}: the job has {} {}{}", line.rank->value,
+                         count - 1, count, role_name(line.role), count > 1 ? "s" : ""));
 }
 
 void check_address(const CommandLine& line, Faults& faults) {
@@ -119,10 +113,10 @@ void check_address(const CommandLine& line, Faults& faults) {
   const std::string host = parse_host(config.cluster.bind).value_or("");
   if (is_loopback(host)) return;
   const Setting& setting = line.settings.entries[index_of(*find_key("cluster.bind"))];
-  faults.add(fmt::format(
-      "cluster.bind = {} ({}): other hosts can reach it, and nothing would keep strangers out; "
-      "expected 127.0.0.1, or the flag --insecure on a network that you trust",
-      in_quotes(config.cluster.bind), setting.where));
+  faults.add(
+      fmt::format("cluster.bind = {} ({}): other hosts can reach it, and nothing would keep strangers out; "
+                  "expected 127.0.0.1, or the flag --insecure on a network that you trust",
+                  in_quotes(config.cluster.bind), setting.where));
 }
 
 // A process started by hand has nobody who tells it which port was taken.
@@ -155,8 +149,7 @@ CommandLine parse_command_line(Role role, const std::vector<std::string>& argume
   const auto rank = whole_number<std::int64_t>(flags, "--rank", Limit32::max(), faults);
   if (rank) line.rank = Rank(static_cast<std::uint32_t>(*rank));
   line.progress_fd = whole_number<int>(flags, "--progress-fd", Limit32::max(), faults);
-  line.start_count =
-      whole_number<std::uint64_t>(flags, "--start-count", Limit32::max(), faults).value_or(0);
+  line.start_count = whole_number<std::uint64_t>(flags, "--start-count", Limit32::max(), faults).value_or(0);
 
   std::vector<Given> from_file;
   if (!line.config_path.empty()) from_file = read_config_file(line.config_path, faults);
@@ -184,8 +177,7 @@ std::string page(const CommandLine& line) {
     case Action::print_config_markdown:
       return markdown_page();
     case Action::check_config:
-      return fmt::format("{}{}: valid\n",
-                         line.settings.warning.empty() ? "" : line.settings.warning + "\n",
+      return fmt::format("{}{}: valid\n", line.settings.warning.empty() ? "" : line.settings.warning + "\n",
                          line.config_path.empty() ? "the config" : printable(line.config_path));
     case Action::print_placement:
     case Action::run:

@@ -1,5 +1,5 @@
-// The command line that parley-server and parley-worker share: from argv to a checked Config, or to
-// the page that was asked for. Used once, by main:
+// The command line that parley-server and parley-worker share: from argv to a checked Config, or to the page that was
+// asked for. Used once, by main:
 //
 //   const CommandLine line = parse_command_line(Role::worker, arguments);   // throws UsageError:
 //   exit status 2 if (line.action != Action::run) { write page(line) to standard output; return
@@ -31,8 +31,8 @@ enum class Action {
 struct CommandLine {
   Role role = Role::server;
   Action action = Action::run;
-  std::string config_path;  // empty: no file, defaults and flags only
-  Settings settings;  // of defaults alone for print_help, print_version and print_config_markdown
+  std::string config_path;         // empty: no file, defaults and flags only
+  Settings settings;               // of defaults alone for print_help, print_version and print_config_markdown
   std::optional<Rank> rank;        // empty: the coordinator hands one out
   std::string output_dir;          // empty: no report is written
   bool insecure = false;           // --insecure: may listen beyond this host without keys
@@ -40,9 +40,8 @@ struct CommandLine {
   std::uint64_t start_count = 0;   // how often the launcher has started this process before
 };
 
-// `arguments` is the command line without the program's name. Throws UsageError with a line for
-// each fault of the file and of the flags. For a run it also checks the rank, and refuses to listen
-// beyond this host without --insecure.
+// `arguments` is the command line without the program's name. Throws UsageError with a line for each fault of the file
+// and of the flags. For a run it also checks the rank, and refuses to listen beyond this host without --insecure.
 CommandLine parse_command_line(Role role, const std::vector<std::string>& arguments);
 
 // What an action other than run and print_placement prints on standard output.

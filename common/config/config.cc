@@ -9,13 +9,9 @@ bool uses_servers(const Config& config) {
 
 bool uses_network(const Config& config) { return config.sync.mode != SyncMode::none; }
 
-std::int64_t server_count(const Config& config) {
-  return uses_servers(config) ? config.cluster.servers : 0;
-}
+std::int64_t server_count(const Config& config) { return uses_servers(config) ? config.cluster.servers : 0; }
 
-std::int64_t worker_count(const Config& config) {
-  return uses_network(config) ? config.cluster.workers : 1;
-}
+std::int64_t worker_count(const Config& config) { return uses_network(config) ? config.cluster.workers : 1; }
 
 std::int64_t global_batch(const Config& config) {
   if (config.train.global_batch > 0) return config.train.global_batch;

@@ -1,12 +1,11 @@
-// What the operator decided, typed: one struct a section, one member a key, under the key's own
-// name. This is the value that main reads once and takes apart into the small option structs of
-// each part; nothing below the edge sees it.
+// What the operator decided, typed: one struct a section, one member a key, under the key's own name. This is the value
+// that main reads once and takes apart into the small option structs of each part; nothing below the edge sees it.
 //
-// The initializers here are the defaults; keys.cc says everything else about a key (unit, bounds,
-// help, when it has an effect). Durations are seconds in files and flags.
+// The initializers here are the defaults; keys.cc says everything else about a key (unit, bounds, help, when it has an
+// effect). Durations are seconds in files and flags.
 //
-// Invariant (settings.h keeps it): a key that has no effect in the chosen mode holds its default,
-// whatever the file said, so that a reader of a member never has to ask for the mode first.
+// Invariant (settings.h keeps it): a key that has no effect in the chosen mode holds its default, whatever the file
+// said, so that a reader of a member never has to ask for the mode first.
 #pragma once
 
 #include "common/base/instant.h"
@@ -19,8 +18,8 @@
 
 namespace parley {
 
-// Where cluster.coordinator leaves the port open (0), a process that the launcher started is told
-// which port was taken; one that was started by hand uses this one.
+// Where cluster.coordinator leaves the port open (0), a process that the launcher started is told which port was taken;
+// one that was started by hand uses this one.
 inline constexpr std::uint16_t kDefaultCoordinatorPort = 7070;
 
 struct Config {

@@ -73,8 +73,8 @@ std::optional<Value> parse(KeyType type, std::string_view text) {
 std::vector<std::string> with_empty_values_apart(const std::vector<std::string>& arguments) {
   std::vector<std::string> out;
   for (const std::string& argument : arguments) {
-    const bool empty_value = argument.starts_with("--") && argument.size() > 3 &&
-                             argument.find('=') == argument.size() - 1;
+    const bool empty_value =
+        argument.starts_with("--") && argument.size() > 3 && argument.find('=') == argument.size() - 1;
     out.push_back(empty_value ? argument.substr(0, argument.size() - 1) : argument);
     if (empty_value) out.emplace_back();
   }
@@ -92,26 +92,23 @@ std::string advice_for_flag(const std::string& flag, const std::vector<PlainFlag
   return fmt::format("{}--{}", kMeant, advice.substr(kMeant.size()));
 }
 
-// What CLI11 could not place: an unknown flag takes the argument behind it along. After another
-// fault a lone argument says nothing new: it was the value of a flag whose place another one took.
-void report_rest(const std::vector<std::string>& rest, const std::vector<PlainFlag>& plain,
-                 Faults& faults) {
+// What CLI11 could not place: an unknown flag takes the argument behind it along. After another fault a lone argument
+// says nothing new: it was the value of a flag whose place another one took.
+void report_rest(const std::vector<std::string>& rest, const std::vector<PlainFlag>& plain, Faults& faults) {
   for (std::size_t i = 0; i < rest.size(); ++i) {
     const std::string name = rest[i].substr(0, rest[i].find('='));
     if (name.starts_with("-") && name.size() > 1) {
       faults.add(fmt::format("unknown flag {}; {}", printable(name), advice_for_flag(name, plain)));
       if (i + 1 < rest.size() && !rest[i + 1].starts_with("-")) ++i;
     } else if (faults.empty()) {
-      faults.add(fmt::format("unexpected argument {}; flags are written --name VALUE",
-                             in_quotes(printable(rest[i]))));
+      faults.add(fmt::format("unexpected argument {}; flags are written --name VALUE", in_quotes(printable(rest[i]))));
     }
   }
 }
 
-// The one value of a flag, or a fault: a flag given twice hides one of its values, and a value that
-// looks like a flag is one whose own value was forgotten.
-std::optional<std::string> single_value(const CLI::Option& option, const std::string& name,
-                                        Faults& faults) {
+// The one value of a flag, or a fault: a flag given twice hides one of its values, and a value that looks like a flag
+// is one whose own value was forgotten.
+std::optional<std::string> single_value(const CLI::Option& option, const std::string& name, Faults& faults) {
   const std::vector<std::string>& values = option.results();
   if (values.size() > 1) {
     faults.add(fmt::format("{}: given twice ({}, then {})", name, in_quotes(printable(values[0])),
@@ -119,8 +116,7 @@ std::optional<std::string> single_value(const CLI::Option& option, const std::st
     return std::nullopt;
   }
   if (values.front().starts_with("--")) {
-    faults.add(
-        fmt::format("{}: needs a value, found the flag {}", name, printable(values.front())));
+    faults.add(fmt::format("{}: needs a value, found the flag {}", name, printable(values.front())));
     return std::nullopt;
   }
   return values.front();
@@ -129,14 +125,13 @@ std::optional<std::string> single_value(const CLI::Option& option, const std::st
 }  // namespace
 
 std::optional<std::string> RawFlags::value(std::string_view name) const {
-  const auto at =
-      std::find_if(plain.begin(), plain.end(), [&](const auto& one) { return one.first == name; });
+  const auto at = std::find_if(plain.begin(), plain.end(), [&](const auto& one) { return one.first == name; });
   if (at == plain.end()) return std::nullopt;
   return at->second;
 }
 
-RawFlags read_flags(const std::vector<std::string>& arguments, const std::vector<PlainFlag>& plain,
-                    bool device_alias, Faults& faults) {
+RawFlags read_flags(const std::vector<std::string>& arguments, const std::vector<PlainFlag>& plain, bool device_alias,
+                    Faults& faults) {
   CLI::App app;
   app.set_help_flag();
   app.allow_extras();
@@ -148,8 +143,7 @@ RawFlags read_flags(const std::vector<std::string>& arguments, const std::vector
   }
   std::vector<const CLI::Option*> of_plain;
   for (const PlainFlag& one : plain) {
-    CLI::Option* option =
-        one.is_switch ? app.add_flag(one.name) : app.add_option(one.name)->expected(1);
+    CLI::Option* option = one.is_switch ? app.add_flag(one.name) : app.add_option(one.name)->expected(1);
     of_plain.push_back(option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll));
   }
 

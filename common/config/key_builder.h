@@ -1,5 +1,5 @@
-// The small language in which keys.cc writes the list: a section binds members of one struct of
-// Config, a key is given its properties one by one. Only keys.cc includes this.
+// The small language in which keys.cc writes the list: a section binds members of one struct of Config, a key is given
+// its properties one by one. Only keys.cc includes this.
 #pragma once
 
 #include "common/config/keys.h"
@@ -67,16 +67,10 @@ class KeyBuilder {
   KeyBuilder& integers(std::int64_t low, std::int64_t high, std::int64_t multiple_of = 1) {
     return put(key_.integers, IntegerBounds{low, high, multiple_of});
   }
-  KeyBuilder& numbers(double low, double high) {
-    return put(key_.numbers, NumberBounds{low, high});
-  }
+  KeyBuilder& numbers(double low, double high) { return put(key_.numbers, NumberBounds{low, high}); }
   // Without the lower, without the upper end.
-  KeyBuilder& above(double low, double high) {
-    return put(key_.numbers, NumberBounds{low, high, true, false});
-  }
-  KeyBuilder& below(double low, double high) {
-    return put(key_.numbers, NumberBounds{low, high, false, true});
-  }
+  KeyBuilder& above(double low, double high) { return put(key_.numbers, NumberBounds{low, high, true, false}); }
+  KeyBuilder& below(double low, double high) { return put(key_.numbers, NumberBounds{low, high, false, true}); }
   KeyBuilder& at_most(std::size_t items) { return put(key_.max_items, items); }
   KeyBuilder& derived(std::string note, void (*derive)(Config&)) {
     key_.derive_default = derive;
@@ -110,9 +104,7 @@ class SectionBuilder {
       key.choices.assign(Words<Member>::list.begin(), Words<Member>::list.end());
     }
     Section Config::*const section = section_;
-    key.get = [section, member](const Config& config) {
-      return to_value((config.*section).*member);
-    };
+    key.get = [section, member](const Config& config) { return to_value((config.*section).*member); };
     key.set = [section, member](Config& config, const Value& value) {
       (config.*section).*member = from_value<Member>(value);
     };

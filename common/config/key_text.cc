@@ -1,5 +1,4 @@
-// What keys.h says about a key in words: what it accepts, what is wrong with a value, which name
-// was meant.
+// What keys.h says about a key in words: what it accepts, what is wrong with a value, which name was meant.
 #include "common/config/keys.h"
 
 #include <fmt/format.h>
@@ -11,14 +10,11 @@
 namespace parley {
 namespace {
 
-std::string in_unit(const Key& key) {
-  return key.unit.empty() ? "" : fmt::format(" ({})", key.unit);
-}
+std::string in_unit(const Key& key) { return key.unit.empty() ? "" : fmt::format(" ({})", key.unit); }
 
 std::string integer_range(const IntegerBounds& bounds) {
-  std::string text = bounds.high == INT64_MAX
-                         ? fmt::format("from {}", bounds.low)
-                         : fmt::format("from {} to {}", bounds.low, bounds.high);
+  std::string text = bounds.high == INT64_MAX ? fmt::format("from {}", bounds.low)
+                                              : fmt::format("from {} to {}", bounds.low, bounds.high);
   if (bounds.multiple_of > 1) text += fmt::format(", a multiple of {}", bounds.multiple_of);
   return text;
 }
@@ -39,8 +35,8 @@ bool within(const NumberBounds& bounds, double number) {
   return above && below;
 }
 
-// What the syntax expects where the text does not have it. No string holds a control character: it
-// would break lines of logs and reports, and a NUL would cut paths short.
+// What the syntax expects where the text does not have it. No string holds a control character: it would break lines of
+// logs and reports, and a NUL would cut paths short.
 std::optional<std::string> text_fault(const Key& key, const std::string& text) {
   constexpr std::size_t kMaxText = 4096;
   if (text.size() > kMaxText) return fmt::format("at most {} bytes", kMaxText);
@@ -54,12 +50,9 @@ std::optional<std::string> item_fault(const Key& key, std::int64_t item) {
   return expected(key);
 }
 
-std::optional<std::string> item_fault(const Key& key, const std::string& item) {
-  return text_fault(key, item);
-}
+std::optional<std::string> item_fault(const Key& key, const std::string& item) { return text_fault(key, item); }
 
-// What was expected, for a value that the key does not take; `found` is the part of the value at
-// fault.
+// What was expected, for a value that the key does not take; `found` is the part of the value at fault.
 struct Fault {
   std::string found;
   std::string wanted;
@@ -92,8 +85,7 @@ struct Checker {
   template <class Item>
   std::optional<Fault> operator()(const std::vector<Item>& items) const {
     if (items.size() > key.max_items) {
-      return Fault{fmt::format("{} items", items.size()),
-                   fmt::format("at most {} items", key.max_items)};
+      return Fault{fmt::format("{} items", items.size()), fmt::format("at most {} items", key.max_items)};
     }
     for (const Item& item : items) {
       if (auto wanted = item_fault(key, item)) return Fault{printable(to_toml(item)), *wanted};
@@ -148,13 +140,11 @@ std::string expected(const Key& key) {
     case KeyType::string:
       return key.form.empty() ? "a string" : fmt::format("a string: {}", key.form);
     case KeyType::choice:
-      return (key.choices.size() > 1 ? "one of " : "") +
-             fmt::format("{}", fmt::join(key.choices, ", "));
+      return (key.choices.size() > 1 ? "one of " : "") + fmt::format("{}", fmt::join(key.choices, ", "));
     case KeyType::integer_list:
       return fmt::format("a list of integers {}{}", integer_range(key.integers), in_unit(key));
     case KeyType::string_list:
-      return key.form.empty() ? "a list of strings"
-                              : fmt::format("a list of strings: {}", key.form);
+      return key.form.empty() ? "a list of strings" : fmt::format("a list of strings: {}", key.form);
   }
   return "";
 }

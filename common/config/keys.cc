@@ -94,10 +94,9 @@ void add_cluster(std::vector<Key>& list) {
       .process()
       .syntax(check_coordinator, "HOST:PORT")
       .only(kWithNetwork)
-      .help(fmt::format(
-          "HOST:PORT of the coordinator, where every process registers. With port 0 the "
-          "launcher takes a free port, and a process started by hand takes port {}.",
-          kDefaultCoordinatorPort));
+      .help(fmt::format("HOST:PORT of the coordinator, where every process registers. With port 0 the "
+                        "launcher takes a free port, and a process started by hand takes port {}.",
+                        kDefaultCoordinatorPort));
   section.key("bind", &S::bind)
       .process()
       .syntax(check_host, "a host name or address")
@@ -195,8 +194,7 @@ void add_model_and_data(std::vector<Key>& list) {
 
   using D = Config::Data;
   SectionBuilder<D> data("data", &Config::data, list);
-  data.key("kind", &D::kind)
-      .help("Kind of data set: mnist (images and labels in IDX files, plain or .gz).");
+  data.key("kind", &D::kind).help("Kind of data set: mnist (images and labels in IDX files, plain or .gz).");
   data.key("dir", &D::dir)
       .process()
       .syntax(check_not_empty, "a path")
@@ -220,9 +218,7 @@ void add_train(std::vector<Key>& list) {
       .integers(0, kMaxSteps)
       .unit("steps")
       .help("Stop after so many steps; schedules still span train.epochs. 0: no limit.");
-  section.key("max_seconds", &S::max_seconds)
-      .numbers(0, kYear)
-      .help("Stop after so much training time. 0: no limit.");
+  section.key("max_seconds", &S::max_seconds).numbers(0, kYear).help("Stop after so much training time. 0: no limit.");
   section.key("target_accuracy", &S::target_accuracy)
       .numbers(0, 1)
       .help("Stop once an epoch's evaluation reaches this share of right answers. 0: never.");
@@ -250,9 +246,7 @@ void add_optimizer(std::vector<Key>& list) {
   using S = Config::Optimizer;
   SectionBuilder<S> section("optimizer", &Config::optimizer, list);
   section.key("name", &S::name).help("The update rule; each computes what torch.optim's does.");
-  section.key("learning_rate", &S::learning_rate)
-      .above(0, 1000)
-      .help("Learning rate before warm-up and schedule.");
+  section.key("learning_rate", &S::learning_rate).above(0, 1000).help("Learning rate before warm-up and schedule.");
   section.key("momentum", &S::momentum)
       .below(0, 1)
       .only({needs_momentum, "with optimizer.name = sgd or rmsprop", {"optimizer.name"}})
@@ -273,19 +267,11 @@ void add_optimizer(std::vector<Key>& list) {
           "Patterns (* and ? as in a shell) of the names of tensors without weight decay; they "
           "form a parameter group of their own. Example: [\"*.bias\"].");
   const Condition adam{needs_adam, "with optimizer.name = adam or adamw", {"optimizer.name"}};
-  section.key("beta1", &S::beta1)
-      .below(0, 1)
-      .only(adam)
-      .help("Decay of the running mean of the gradient.");
-  section.key("beta2", &S::beta2)
-      .below(0, 1)
-      .only(adam)
-      .help("Decay of the running mean of the squared gradient.");
+  section.key("beta1", &S::beta1).below(0, 1).only(adam).help("Decay of the running mean of the gradient.");
+  section.key("beta2", &S::beta2).below(0, 1).only(adam).help("Decay of the running mean of the squared gradient.");
   section.key("epsilon", &S::epsilon)
       .above(0, 1)
-      .only({needs_epsilon,
-             "with optimizer.name = adam, adamw, adagrad or rmsprop",
-             {"optimizer.name"}})
+      .only({needs_epsilon, "with optimizer.name = adam, adamw, adagrad or rmsprop", {"optimizer.name"}})
       .derived("1e-10 with adagrad",
                [](Config& c) {
                  if (c.optimizer.name == OptimizerName::adagrad) c.optimizer.epsilon = 1e-10;
@@ -315,10 +301,7 @@ void add_schedule(std::vector<Key>& list) {
       .unit("steps")
       .only(step)
       .help("Steps between two drops of the learning rate.");
-  section.key("step_gamma", &S::step_gamma)
-      .above(0, 1)
-      .only(step)
-      .help("Factor of each drop of the learning rate.");
+  section.key("step_gamma", &S::step_gamma).above(0, 1).only(step).help("Factor of each drop of the learning rate.");
   section.key("final_learning_rate", &S::final_learning_rate)
       .numbers(0, 1000)
       .only({needs_cosine, "with optimizer.schedule = cosine", {"optimizer.schedule"}})
@@ -402,8 +385,7 @@ const std::vector<Section>& sections() {
 
 const Key* find_key(std::string_view name) {
   const auto& list = keys();
-  const auto at =
-      std::find_if(list.begin(), list.end(), [&](const Key& k) { return k.name == name; });
+  const auto at = std::find_if(list.begin(), list.end(), [&](const Key& k) { return k.name == name; });
   return at == list.end() ? nullptr : &*at;
 }
 

@@ -1,6 +1,5 @@
-// The single definition of every config key. The TOML reader, the flags, --help, --print-config,
-// docs/configuration.md, the error messages, the job's fingerprint and the launcher all come from
-// this list; nothing else names a key.
+// The single definition of every config key. The TOML reader, the flags, --help, --print-config, docs/configuration.md,
+// the error messages, the job's fingerprint and the launcher all come from this list; nothing else names a key.
 //
 // The list is built once and never changes, so any thread may read it.
 #pragma once
@@ -20,8 +19,7 @@ namespace parley {
 
 enum class KeyType { integer, number, boolean, string, choice, integer_list, string_list };
 
-// job: all processes must agree; part of the fingerprint that registration compares. process: each
-// may differ.
+// job: all processes must agree; part of the fingerprint that registration compares. process: each may differ.
 enum class Scope { job, process };
 
 // Both ends count, except where `open`.
@@ -54,8 +52,7 @@ struct Key {
   NumberBounds numbers;
   std::size_t max_items = 0;         // of a list
   std::vector<std::string> choices;  // of a choice
-  // The syntax of a string or of a string list's items: returns what was expected where the text is
-  // not good.
+  // The syntax of a string or of a string list's items: returns what was expected where the text is not good.
   std::optional<std::string> (*syntax)(const std::string&) = nullptr;
   std::string form;  // what the syntax is, in words; may be empty
   Condition condition;
@@ -64,8 +61,7 @@ struct Key {
   void (*derive_default)(Config&) = nullptr;
 
   std::function<Value(const Config&)> get;
-  std::function<void(Config&, const Value&)>
-      set;  // the value is of the key's type and within its bounds
+  std::function<void(Config&, const Value&)> set;  // the value is of the key's type and within its bounds
 
   std::string_view section() const { return std::string_view(name).substr(0, name.find('.')); }
   std::string_view leaf() const { return std::string_view(name).substr(name.find('.') + 1); }
@@ -88,13 +84,11 @@ std::size_t index_of(const Key& key);
 
 // What the key accepts, to follow "expected": "an integer from 1 to 1024", "one of bsp, ssp, ...".
 std::string expected(const Key& key);
-// Nothing where the value is within the key's bounds, else "found X, expected Y". The value is of
-// the key's type.
+// Nothing where the value is within the key's bounds, else "found X, expected Y". The value is of the key's type.
 std::optional<std::string> out_of_bounds(const Key& key, const Value& value);
 
-// Advice that ends a message about an unknown name: "did you mean cluster.workers?" where a key is
-// near, otherwise what there is to choose from. `name` is what was written; a section is written
-// without a dot.
+// Advice that ends a message about an unknown name: "did you mean cluster.workers?" where a key is near, otherwise what
+// there is to choose from. `name` is what was written; a section is written without a dot.
 std::string advice_for_key(std::string_view name);
 std::string advice_for_section(std::string_view name);
 // The nearest of the words, where one is near enough to be what was meant.

@@ -89,8 +89,7 @@ std::string help_page() {
     page += fmt::format("\n{}: {}\n", section.name, section.about);
     for_each_in(section, [&](const Key& key) {
       page += fmt::format("  --{} {}\n", key.name, type_name(key.type));
-      page += filled(
-          fmt::format("{}{}{}", key.help, key.condition.holds ? " " : "", condition_text(key)), 6);
+      page += filled(fmt::format("{}{}{}", key.help, key.condition.holds ? " " : "", condition_text(key)), 6);
       page += filled(fmt::format("Default: {}. Takes {}.", default_text(key), expected(key)), 6);
     });
   }
@@ -104,11 +103,10 @@ std::string toml_page(const Settings& settings) {
     for_each_in(section, [&](const Key& key) {
       const Setting& setting = settings.entries[index_of(key)];
       if (setting.active) {
-        page += fmt::format("{} = {}  # {}\n", key.leaf(), to_toml(key.get(settings.config)),
-                            setting.where);
+        page += fmt::format("{} = {}  # {}\n", key.leaf(), to_toml(key.get(settings.config)), setting.where);
       } else {
-        page += fmt::format("# {} = {}  # {}; without effect: counts only {}\n", key.leaf(),
-                            to_toml(setting.value), setting.where, key.condition.when);
+        page += fmt::format("# {} = {}  # {}; without effect: counts only {}\n", key.leaf(), to_toml(setting.value),
+                            setting.where, key.condition.when);
       }
     });
   }
@@ -122,8 +120,7 @@ std::string json_page(const Settings& settings) {
   page["inactive"] = nlohmann::ordered_json::object();
   for (const Key& key : keys()) {
     const Setting& setting = settings.entries[index_of(key)];
-    page["config"][std::string(key.section())][std::string(key.leaf())] =
-        to_json(key.get(settings.config));
+    page["config"][std::string(key.section())][std::string(key.leaf())] = to_json(key.get(settings.config));
     page["provenance"][key.name] = setting.where;
     if (!setting.active) page["inactive"][key.name] = key.condition.when;
   }
@@ -164,11 +161,10 @@ std::string markdown_page() {
     page += fmt::format("\n## {}\n\n{}.\n\n", section.name, section.about);
     page += "| key | default | takes | scope | meaning |\n| --- | --- | --- | --- | --- |\n";
     for_each_in(section, [&](const Key& key) {
-      page += fmt::format(
-          "| `{}` | `{}`{} | {} | {} | {}{}{} |\n", key.name, to_toml(key.get(Config{})),
-          key.default_note.empty() ? "" : fmt::format(" ({})", key.default_note),
-          cell(expected(key)), key.scope == Scope::job ? "job" : "process", cell(key.help),
-          key.condition.holds ? " " : "", cell(condition_text(key)));
+      page += fmt::format("| `{}` | `{}`{} | {} | {} | {}{}{} |\n", key.name, to_toml(key.get(Config{})),
+                          key.default_note.empty() ? "" : fmt::format(" ({})", key.default_note), cell(expected(key)),
+                          key.scope == Scope::job ? "job" : "process", cell(key.help), key.condition.holds ? " " : "",
+                          cell(condition_text(key)));
     });
   }
   return page;

@@ -20,9 +20,7 @@ std::string account(const Settings& settings, const Key& key) {
   return fmt::format("{} = {} ({})", key.name, to_toml(key.get(settings.config)), setting.where);
 }
 
-std::string account(const Settings& settings, std::string_view name) {
-  return account(settings, *find_key(name));
-}
+std::string account(const Settings& settings, std::string_view name) { return account(settings, *find_key(name)); }
 
 void take(Config& config, Settings& settings, const std::vector<Given>& given) {
   for (const Given& one : given) {
@@ -31,8 +29,8 @@ void take(Config& config, Settings& settings, const std::vector<Given>& given) {
   }
 }
 
-// Whether a key has an effect is decided on the config as it was given, all keys at once, so that
-// it does not depend on the order of the list.
+// Whether a key has an effect is decided on the config as it was given, all keys at once, so that it does not depend on
+// the order of the list.
 void settle_inactive(const Config& as_given, Settings& settings, Faults& faults) {
   const Config defaults;
   std::vector<std::pair<std::string, std::vector<std::string>>> ignored;  // condition, keys
@@ -49,8 +47,8 @@ void settle_inactive(const Config& as_given, Settings& settings, Faults& faults)
         reasons.push_back(fmt::format("{} = {} ({})", name, to_toml(decider.get(as_given)),
                                       settings.entries[index_of(decider)].where));
       }
-      faults.add(fmt::format("{}: has no effect here: it counts only {}, and {}", setting.where,
-                             key.condition.when, fmt::join(reasons, ", ")));
+      faults.add(fmt::format("{}: has no effect here: it counts only {}, and {}", setting.where, key.condition.when,
+                             fmt::join(reasons, ", ")));
     } else if (setting.source == Source::file) {
       const std::string when = key.condition.when;
       if (ignored.empty() || ignored.back().first != when) ignored.push_back({when, {}});
@@ -58,8 +56,7 @@ void settle_inactive(const Config& as_given, Settings& settings, Faults& faults)
     }
   }
   for (const auto& [when, names] : ignored) {
-    settings.warning += fmt::format("{}{}: counts only {}",
-                                    settings.warning.empty() ? "without effect here: " : "; ",
+    settings.warning += fmt::format("{}{}: counts only {}", settings.warning.empty() ? "without effect here: " : "; ",
                                     fmt::join(names, ", "), when);
   }
 }
@@ -69,30 +66,27 @@ void cross_check(const Settings& settings, Faults& faults) {
   const Config& c = settings.config;
   const auto told = [&](std::string_view name) { return account(settings, name); };
   if (c.debug.slow_rank >= c.cluster.workers) {
-    faults.add(
-        fmt::format("{}: no such rank with {}", told("debug.slow_rank"), told("cluster.workers")));
+    faults.add(fmt::format("{}: no such rank with {}", told("debug.slow_rank"), told("cluster.workers")));
   }
   if (c.cluster.heartbeat_timeout <= 2 * c.cluster.heartbeat_interval) {
-    faults.add(
-        fmt::format("{}: expected more than twice {}, or one late heartbeat counts as a death",
-                    told("cluster.heartbeat_timeout"), told("cluster.heartbeat_interval")));
+    faults.add(fmt::format("{}: expected more than twice {}, or one late heartbeat counts as a death",
+                           told("cluster.heartbeat_timeout"), told("cluster.heartbeat_interval")));
   }
   if (c.cluster.data_port > 0 && c.cluster.data_port + c.server.shards - 1 > 65535) {
-    faults.add(fmt::format("{}: the last of {} would have a port above 65535",
-                           told("cluster.data_port"), told("server.shards")));
+    faults.add(fmt::format("{}: the last of {} would have a port above 65535", told("cluster.data_port"),
+                           told("server.shards")));
   }
   if (global_batch(c) > kMaxGlobalBatch) {
-    faults.add(fmt::format("{}: with {} a step takes {} samples, expected at most {}",
-                           told("train.batch_size"), told("cluster.workers"), global_batch(c),
-                           kMaxGlobalBatch));
+    faults.add(fmt::format("{}: with {} a step takes {} samples, expected at most {}", told("train.batch_size"),
+                           told("cluster.workers"), global_batch(c), kMaxGlobalBatch));
   }
   if (c.optimizer.nesterov && c.optimizer.momentum == 0) {
-    faults.add(fmt::format("{}: needs a momentum above 0, found {}", told("optimizer.nesterov"),
-                           told("optimizer.momentum")));
+    faults.add(
+        fmt::format("{}: needs a momentum above 0, found {}", told("optimizer.nesterov"), told("optimizer.momentum")));
   }
   if (c.optimizer.final_learning_rate > c.optimizer.learning_rate) {
-    faults.add(fmt::format("{}: expected at most {}", told("optimizer.final_learning_rate"),
-                           told("optimizer.learning_rate")));
+    faults.add(
+        fmt::format("{}: expected at most {}", told("optimizer.final_learning_rate"), told("optimizer.learning_rate")));
   }
 }
 

@@ -1,7 +1,6 @@
-// From what a file and the flags give to one effective Config that knows where each of its values
-// came from. Flags win over the file, the file over the defaults. A key without effect in the
-// resulting config is an error as a flag and a warning in a file, so that one file serves several
-// modes.
+// From what a file and the flags give to one effective Config that knows where each of its values came from. Flags win
+// over the file, the file over the defaults. A key without effect in the resulting config is an error as a flag and a
+// warning in a file, so that one file serves several modes.
 #pragma once
 
 #include "common/config/config.h"
@@ -28,30 +27,28 @@ struct Given {
 struct Setting {
   Value value;  // what was given, or the default
   Source source = Source::built_in;
-  std::string where;  // as in Given; "default" where nothing gave it
-  bool active =
-      true;  // false: the key has no effect in this config, which holds its default instead
+  std::string where;   // as in Given; "default" where nothing gave it
+  bool active = true;  // false: the key has no effect in this config, which holds its default instead
 };
 
 struct Settings {
   Config config;
   std::vector<Setting> entries;  // one a key, in the order of keys()
-  std::string warning;  // one line that names every key of the file without effect; empty: none
+  std::string warning;           // one line that names every key of the file without effect; empty: none
 };
 
-// Combines, finds what has no effect, and checks the rules that join several keys. Each key stands
-// at most once in each list. Throws UsageError with a line for each fault.
+// Combines, finds what has no effect, and checks the rules that join several keys. Each key stands at most once in each
+// list. Throws UsageError with a line for each fault.
 Settings combine(const std::vector<Given>& from_file, const std::vector<Given>& from_flags);
 
-// The keys that all processes of a job must agree about and that have an effect, as (name,
-// canonical text), in the order of keys(): what registration compares.
+// The keys that all processes of a job must agree about and that have an effect, as (name, canonical text), in the
+// order of keys(): what registration compares.
 std::vector<std::pair<std::string, std::string>> job_entries(const Config& config);
 
 // xxhash64 of job_entries: equal exactly where the jobs' configs agree.
 std::uint64_t fingerprint(const Config& config);
 
-// Collects faults and throws them as one UsageError, a line each; of very many only the first are
-// shown.
+// Collects faults and throws them as one UsageError, a line each; of very many only the first are shown.
 class Faults {
  public:
   void add(std::string line) { lines_.push_back(std::move(line)); }

@@ -34,13 +34,13 @@ bool is_ipv6(const std::string& text) {
 
 bool is_name(std::string_view text) {
   const auto good = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-           c == '_' || c == '.';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' ||
+           c == '.';
   };
   // Digits and dots alone are an IPv4 address that went wrong, never a name.
   const bool numeric = text.find_first_not_of("0123456789.") == std::string_view::npos;
-  return !text.empty() && text.size() <= kMaxHostLength && !numeric && text.front() != '.' &&
-         text.front() != '-' && std::all_of(text.begin(), text.end(), good);
+  return !text.empty() && text.size() <= kMaxHostLength && !numeric && text.front() != '.' && text.front() != '-' &&
+         std::all_of(text.begin(), text.end(), good);
 }
 
 }  // namespace
@@ -54,8 +54,7 @@ Result<std::string> parse_host(std::string_view text) {
 }
 
 Result<HostPort> parse_host_port(std::string_view text) {
-  constexpr const char* kExpected =
-      "HOST:PORT with a port from 0 to 65535 (IPv6 as [ADDRESS]:PORT)";
+  constexpr const char* kExpected = "HOST:PORT with a port from 0 to 65535 (IPv6 as [ADDRESS]:PORT)";
   const std::size_t colon = text.rfind(':');
   if (colon == std::string_view::npos) return failure(kExpected);
   const auto port = whole_number<std::uint16_t>(text.substr(colon + 1));

@@ -1,5 +1,5 @@
-// Values that a config writes as text and that have a syntax of their own: a host, host:port, a
-// device. Pure functions; a fault comes back as a Result whose message says what was expected.
+// Values that a config writes as text and that have a syntax of their own: a host, host:port, a device. Pure functions;
+// a fault comes back as a Result whose message says what was expected.
 #pragma once
 
 #include "common/base/error.h"
@@ -23,8 +23,7 @@ std::string to_text(const HostPort& address);
 // A name, an IPv4 address or an IPv6 address (brackets allowed, and taken off).
 Result<std::string> parse_host(std::string_view text);
 
-// 127.0.0.0/8, ::1 and localhost. Other names count as reachable from elsewhere: what they resolve
-// to may change.
+// 127.0.0.0/8, ::1 and localhost. Other names count as reachable from elsewhere: what they resolve to may change.
 bool is_loopback(std::string_view host);
 // 0.0.0.0 and ::, good for binding only.
 bool is_wildcard(std::string_view host);

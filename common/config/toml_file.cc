@@ -13,9 +13,8 @@
 #include <optional>
 #include <unistd.h>
 
-// toml++ 3.3 asserts on some bad files ("[[[a]]]") that its parser then reports properly: a wrong
-// file must end in a message in every kind of build, so the assertions are off as they are under
-// NDEBUG.
+// toml++ 3.3 asserts on some bad files ("[[[a]]]") that its parser then reports properly: a wrong file must end in a
+// message in every kind of build, so the assertions are off as they are under NDEBUG.
 #define TOML_ASSERT(expression) static_assert(true)
 #include <toml++/toml.h>
 
@@ -24,8 +23,7 @@ namespace {
 
 constexpr std::size_t kMaxFileBytes = 1 << 20;
 
-// The file's text, or why there is none. Plain system calls, so that the reason is the system's own
-// ("Is a directory").
+// The file's text, or why there is none. Plain system calls, so that the reason is the system's own ("Is a directory").
 Result<std::string> read_all(const std::string& path) {
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0) return failure(std::strerror(errno));
@@ -141,22 +139,19 @@ class Reader {
   };
 
   void add(const toml::source_position& at, const std::string& text) {
-    found_.push_back(
-        {at.line, at.column, fmt::format("{}:{}:{}: {}", path_, at.line, at.column, text)});
+    found_.push_back({at.line, at.column, fmt::format("{}:{}:{}: {}", path_, at.line, at.column, text)});
   }
 
   void read_section(const toml::key& name, const toml::node& node) {
     const std::string_view section = name.str();
     const toml::source_position at = name.source().begin;
-    const bool known = std::any_of(sections().begin(), sections().end(),
-                                   [&](const Section& s) { return s.name == section; });
+    const bool known =
+        std::any_of(sections().begin(), sections().end(), [&](const Section& s) { return s.name == section; });
     const toml::table* table = node.as_table();
     if (!known && !table && !node.is_array_of_tables()) {
-      add(at, fmt::format("unknown key {} outside any section; {}", printable(section),
-                          advice_for_key(section)));
+      add(at, fmt::format("unknown key {} outside any section; {}", printable(section), advice_for_key(section)));
     } else if (!known) {
-      add(at,
-          fmt::format("unknown section [{}]; {}", printable(section), advice_for_section(section)));
+      add(at, fmt::format("unknown section [{}]; {}", printable(section), advice_for_section(section)));
     } else if (!table) {
       add(at, fmt::format("{}: found {}, expected a section: [{}]", section, found(node), section));
     } else {
@@ -168,23 +163,20 @@ class Reader {
     const std::string full = section + "." + std::string(name.str());
     const Key* key = find_key(full);
     if (!key) {
-      add(name.source().begin,
-          fmt::format("unknown key {}; {}", printable(full), advice_for_key(full)));
+      add(name.source().begin, fmt::format("unknown key {}; {}", printable(full), advice_for_key(full)));
       return;
     }
     std::optional<Value> value = value_of(node, key->type);
     if (!value) {
       const toml::node& culprit = at_fault(node, key->type);
-      add(culprit.source().begin,
-          fmt::format("{}: found {}, expected {}", full, found(culprit), expected(*key)));
+      add(culprit.source().begin, fmt::format("{}: found {}, expected {}", full, found(culprit), expected(*key)));
       return;
     }
     if (const auto fault = out_of_bounds(*key, *value)) {
       add(node.source().begin, fmt::format("{}: {}", full, *fault));
       return;
     }
-    given_.push_back({key, std::move(*value), Source::file,
-                      fmt::format("{}:{}", path_, name.source().begin.line)});
+    given_.push_back({key, std::move(*value), Source::file, fmt::format("{}:{}", path_, name.source().begin.line)});
   }
 
   std::string path_;
@@ -195,8 +187,7 @@ class Reader {
 
 }  // namespace
 
-std::vector<Given> read_config_text(std::string_view text, const std::string& path,
-                                    Faults& faults) {
+std::vector<Given> read_config_text(std::string_view text, const std::string& path, Faults& faults) {
   try {
     const toml::table root = toml::parse(text, path);
     if (root.empty()) {
@@ -221,8 +212,7 @@ std::vector<Given> read_config_text(std::string_view text, const std::string& pa
 std::vector<Given> read_config_file(const std::string& path, Faults& faults) {
   const Result<std::string> text = read_all(path);
   if (text) return read_config_text(*text, path, faults);
-  faults.add(
-      fmt::format("{}: cannot read the config file: {}", printable(path), text.error().message));
+  faults.add(fmt::format("{}: cannot read the config file: {}", printable(path), text.error().message));
   return {};
 }
 

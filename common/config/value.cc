@@ -13,8 +13,7 @@ std::string scalar(std::int64_t number) { return fmt::format("{}", number); }
 std::string scalar(bool flag) { return flag ? "true" : "false"; }
 std::string scalar(const std::string& text) { return in_quotes(text); }
 
-// The shortest digits that read back as the same double; a point or an exponent makes it a float in
-// TOML.
+// The shortest digits that read back as the same double; a point or an exponent makes it a float in TOML.
 std::string scalar(double number) {
   std::string text = fmt::format("{}", number);
   if (text.find_first_of(".ein") == std::string::npos) text += ".0";

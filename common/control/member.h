@@ -1,12 +1,17 @@
-// A process's side of its talk with the coordinator, as a state machine: it registers, sends heartbeats, hears who takes
-// part and when to end, and repeats after a broken connection what has no answer yet. No socket, thread, lock or clock;
-// one thread (common/transport/control_loop.h) or the simulator drives it.
+// A process's side of its talk with the coordinator, as a state machine: it registers, sends heartbeats, hears who
+// takes part and when to end, and repeats after a broken connection what has no answer yet. No socket, thread, lock or
+// clock; one thread (common/transport/control_loop.h) or the simulator drives it.
 //
 // Invariants
 //  1. Every wait has a limit: no Welcome within connect_timeout, or silence of heartbeat_timeout after it, ends the job
 //     for this process with a reason that names the coordinator's address.
 //  2. over() is set once and never changes.
 #pragma once
+
+#include "common/base/instant.h"
+#include "common/base/types.h"
+#include "common/control/registration.h"
+#include "common/wire/message.h"
 
 #include <cstdint>
 #include <map>
@@ -15,22 +20,17 @@
 #include <string>
 #include <vector>
 
-#include "common/base/instant.h"
-#include "common/base/types.h"
-#include "common/control/registration.h"
-#include "common/wire/message.h"
-
 namespace parley {
 
 struct MemberOptions {
   JobId job;
   Role role = Role::worker;
-  std::optional<Rank> rank;      // wanted; else one is handed out
-  std::string coordinator;       // its address, for messages to people
+  std::optional<Rank> rank;  // wanted; else one is handed out
+  std::string coordinator;   // its address, for messages to people
   std::uint64_t start_count = 0;
   std::string host;
   std::uint64_t pid = 0;
-  std::uint64_t life = 0;        // random
+  std::uint64_t life = 0;              // random
   std::vector<std::string> endpoints;  // servers: one a local shard
   std::vector<TensorSpec> tensors;     // workers: in order of registration
   std::uint64_t slice_bytes = 0;       // workers
@@ -47,10 +47,10 @@ struct MembershipView {
   wire::Phase phase = wire::Phase::gathering;
   std::map<Rank, Incarnation> workers;
   Clock stop_clock{~std::uint64_t{0}};
-  std::vector<std::string> shards;          // by ShardId, once running
-  std::vector<TensorSpec> tensors;          // servers, once running: in order of registration
+  std::vector<std::string> shards;  // by ShardId, once running
+  std::vector<TensorSpec> tensors;  // servers, once running: in order of registration
   std::uint64_t slice_bytes = 0;
-  std::uint64_t samples = 0;                // servers, once running: of the training set
+  std::uint64_t samples = 0;  // servers, once running: of the training set
 };
 
 // How the job ended.
@@ -115,7 +115,7 @@ class Member {
   Incarnation incarnation_;
   Sequence sequence_;
   bool started_ = false;
-  Instant deadline_ = kNever;      // for Welcome, then for the coordinator's next sign of life
+  Instant deadline_ = kNever;  // for Welcome, then for the coordinator's next sign of life
   Instant next_heartbeat_ = kNever;
   MembershipView membership_;
   std::optional<JobEnd> over_;

@@ -1,8 +1,8 @@
 #include "common/control/registration.h"
 
-#include <fmt/format.h>
-
 #include "common/wire/limits.h"
+
+#include <fmt/format.h>
 
 namespace parley {
 
@@ -31,7 +31,8 @@ Result<std::vector<TensorSpec>> unpack_tensors(const wire::ModelLayout& packed) 
     tensor.name = entry.name()->str();
     if (entry.shape() != nullptr) tensor.shape.assign(entry.shape()->begin(), entry.shape()->end());
     if (entry.type() != static_cast<std::uint8_t>(ElementType::float32))
-      return failure(fmt::format("tensor '{}' has element type {}, this version knows float32", tensor.name, entry.type()));
+      return failure(
+          fmt::format("tensor '{}' has element type {}, this version knows float32", tensor.name, entry.type()));
     if (entry.kind() > static_cast<std::uint8_t>(TensorKind::buffer))
       return failure(fmt::format("tensor '{}' has kind {}", tensor.name, entry.kind()));
     tensor.kind = static_cast<TensorKind>(entry.kind());

@@ -1,17 +1,17 @@
-// What a process tells the coordinator about itself, and the summaries that travel back at the end: plain values on both
-// sides of the wire's Register, ModelLayout and Stat.
+// What a process tells the coordinator about itself, and the summaries that travel back at the end: plain values on
+// both sides of the wire's Register, ModelLayout and Stat.
 #pragma once
+
+#include "common/base/error.h"
+#include "common/base/types.h"
+#include "common/layout/layout.h"
+#include "schemas/message_generated.h"
 
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
-
-#include "common/base/error.h"
-#include "common/base/types.h"
-#include "common/layout/layout.h"
-#include "schemas/message_generated.h"
 
 namespace parley {
 

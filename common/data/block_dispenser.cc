@@ -15,23 +15,21 @@ namespace {
 std::string fault_in(const BlockDispenserOptions& options, const BlockDispenserState& state) {
   const bool at_end = state.epoch == options.epochs && state.position == 0;
   if (!at_end && (state.epoch >= options.epochs || state.position >= options.samples)) {
-    return fmt::format("data position is epoch {} sample {}, the run has {} epochs of {} samples",
-                       state.epoch, state.position, options.epochs, options.samples);
+    return fmt::format("data position is epoch {} sample {}, the run has {} epochs of {} samples", state.epoch,
+                       state.position, options.epochs, options.samples);
   }
   std::vector<Block> blocks(state.returned.begin(), state.returned.end());
   for (const auto& [rank, block] : state.held) blocks.push_back(block);
   std::sort(blocks.begin(), blocks.end());
   const Block* previous = nullptr;
   for (const Block& block : blocks) {
-    const bool handed_out =
-        block.epoch < state.epoch || (block.epoch == state.epoch && block.end <= state.position);
+    const bool handed_out = block.epoch < state.epoch || (block.epoch == state.epoch && block.end <= state.position);
     if (block.begin >= block.end || block.end > options.samples || !handed_out) {
-      return fmt::format("data block [{}, {}) of epoch {} was never handed out", block.begin,
-                         block.end, block.epoch);
+      return fmt::format("data block [{}, {}) of epoch {} was never handed out", block.begin, block.end, block.epoch);
     }
     if (previous && previous->epoch == block.epoch && previous->end > block.begin) {
-      return fmt::format("data blocks [{}, {}) and [{}, {}) of epoch {} overlap", previous->begin,
-                         previous->end, block.begin, block.end, block.epoch);
+      return fmt::format("data blocks [{}, {}) and [{}, {}) of epoch {} overlap", previous->begin, previous->end,
+                         block.begin, block.end, block.epoch);
     }
     previous = &block;
   }
@@ -45,10 +43,8 @@ BlockDispenser::BlockDispenser(const BlockDispenserOptions& options) : options_(
   PARLEY_CHECK(options.block_samples > 0, "a block needs at least one sample");
 }
 
-Result<BlockDispenser> BlockDispenser::restore(const BlockDispenserOptions& options,
-                                               BlockDispenserState state) {
-  if (std::string fault = fault_in(options, state); !fault.empty())
-    return failure(std::move(fault));
+Result<BlockDispenser> BlockDispenser::restore(const BlockDispenserOptions& options, BlockDispenserState state) {
+  if (std::string fault = fault_in(options, state); !fault.empty()) return failure(std::move(fault));
   BlockDispenser dispenser(options);
   dispenser.state_ = std::move(state);
   return dispenser;

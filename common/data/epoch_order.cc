@@ -9,8 +9,7 @@
 namespace parley {
 namespace {
 
-// Keeps the draws of the data order apart from every other use of the same seed ("dataorde" in
-// ASCII).
+// Keeps the draws of the data order apart from every other use of the same seed ("dataorde" in ASCII).
 constexpr std::uint64_t kDataOrderStream = 0x646174616f726465ULL;
 
 }  // namespace

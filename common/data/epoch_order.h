@@ -1,9 +1,8 @@
-// The order in which an epoch visits the training set: one permutation of the sample ids, a pure
-// function of (seed, epoch, number of samples). Every process computes it by itself, so nobody
-// sends orders around, and the order is the same on every platform and for every number of workers.
+// The order in which an epoch visits the training set: one permutation of the sample ids, a pure function of (seed,
+// epoch, number of samples). Every process computes it by itself, so nobody sends orders around, and the order is the
+// same on every platform and for every number of workers.
 //
-// The object keeps the permutation of the epoch that was asked for last (8 bytes a sample); it
-// belongs to one thread.
+// The object keeps the permutation of the epoch that was asked for last (8 bytes a sample); it belongs to one thread.
 #pragma once
 
 #include <cstdint>

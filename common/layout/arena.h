@@ -6,6 +6,9 @@
 // (worker/parameter_client.h), nothing here locks.
 #pragma once
 
+#include "common/base/types.h"
+#include "common/layout/layout.h"
+
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
@@ -13,17 +16,14 @@
 #include <new>
 #include <span>
 
-#include "common/base/types.h"
-#include "common/layout/layout.h"
-
 namespace parley {
 
 // Zeroed float32 memory on a 64-byte boundary; never empty, so that a model without elements still has an address.
 class FloatBlock {
  public:
   explicit FloatBlock(std::uint64_t count) : count_(count) {
-    const std::uint64_t bytes = (count * sizeof(float) + kTensorAlignmentBytes) / kTensorAlignmentBytes *
-                                kTensorAlignmentBytes;
+    const std::uint64_t bytes =
+        (count * sizeof(float) + kTensorAlignmentBytes) / kTensorAlignmentBytes * kTensorAlignmentBytes;
     memory_.reset(static_cast<float*>(std::aligned_alloc(kTensorAlignmentBytes, bytes)));
     if (!memory_) throw std::bad_alloc();
     std::memset(memory_.get(), 0, bytes);

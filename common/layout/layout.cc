@@ -1,5 +1,8 @@
 #include "common/layout/layout.h"
 
+#include "common/base/error.h"
+#include "common/base/log.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <xxhash.h>
@@ -8,9 +11,6 @@
 #include <limits>
 #include <unordered_map>
 #include <unordered_set>
-
-#include "common/base/error.h"
-#include "common/base/log.h"
 
 namespace parley {
 namespace {
@@ -28,11 +28,10 @@ void check_tensor(const TensorSpec& tensor) {
   std::uint64_t count = 1;
   for (const std::int64_t extent : tensor.shape) {
     if (extent < 0)
-      throw UsageError(fmt::format("model: tensor '{}': found dimension {}, expected 0 or more",
-                                   tensor.name, extent));
+      throw UsageError(fmt::format("model: tensor '{}': found dimension {}, expected 0 or more", tensor.name, extent));
     if (extent != 0 && count > kArenaCountMax / static_cast<std::uint64_t>(extent))
-      throw UsageError(fmt::format("model: tensor '{}': shape [{}] has more than 2^44 elements",
-                                   tensor.name, fmt::join(tensor.shape, ", ")));
+      throw UsageError(fmt::format("model: tensor '{}': shape [{}] has more than 2^44 elements", tensor.name,
+                                   fmt::join(tensor.shape, ", ")));
     count *= static_cast<std::uint64_t>(extent);
   }
 }
@@ -44,8 +43,7 @@ std::vector<TensorSpec> arena_order(const std::vector<TensorSpec>& registered) {
   for (const TensorSpec& tensor : ordered)
     if (tensor.kind == TensorKind::parameter) group_rank.try_emplace(tensor.group, group_rank.size());
   std::ranges::stable_sort(ordered, {}, [&](const TensorSpec& tensor) {
-    return tensor.kind == TensorKind::buffer ? std::numeric_limits<std::uint64_t>::max()
-                                             : group_rank.at(tensor.group);
+    return tensor.kind == TensorKind::buffer ? std::numeric_limits<std::uint64_t>::max() : group_rank.at(tensor.group);
   });
   return ordered;
 }
@@ -53,17 +51,14 @@ std::vector<TensorSpec> arena_order(const std::vector<TensorSpec>& registered) {
 std::uint64_t hash_layout(std::span<const TensorSpec> tensors, std::uint64_t slice_bytes) {
   std::string text = fmt::format("parley layout 1;{};", slice_bytes);
   for (const TensorSpec& tensor : tensors)
-    text += fmt::format("{}:{}:{};{};{};{};", tensor.name.size(), tensor.name,
-                        fmt::join(tensor.shape, ","), static_cast<int>(tensor.type),
-                        static_cast<int>(tensor.kind), tensor.group);
+    text += fmt::format("{}:{}:{};{};{};{};", tensor.name.size(), tensor.name, fmt::join(tensor.shape, ","),
+                        static_cast<int>(tensor.type), static_cast<int>(tensor.kind), tensor.group);
   return XXH64(text.data(), text.size(), 0);
 }
 
 }  // namespace
 
-const char* element_type_name(ElementType type) {
-  return type == ElementType::float32 ? "float32" : "unknown";
-}
+const char* element_type_name(ElementType type) { return type == ElementType::float32 ? "float32" : "unknown"; }
 
 std::uint64_t TensorSpec::element_count() const {
   std::uint64_t count = 1;
@@ -75,10 +70,8 @@ std::string describe(const TensorSpec& tensor) {
   return fmt::format("{}[{}]", element_type_name(tensor.type), fmt::join(tensor.shape, ", "));
 }
 
-Layout::Layout(const std::vector<TensorSpec>& registered, std::uint64_t slice_bytes)
-    : slice_bytes_(slice_bytes) {
-  PARLEY_CHECK(slice_bytes > 0 && slice_bytes % kTensorAlignmentBytes == 0, "slice_bytes = {}",
-               slice_bytes);
+Layout::Layout(const std::vector<TensorSpec>& registered, std::uint64_t slice_bytes) : slice_bytes_(slice_bytes) {
+  PARLEY_CHECK(slice_bytes > 0 && slice_bytes % kTensorAlignmentBytes == 0, "slice_bytes = {}", slice_bytes);
   std::unordered_set<std::string> names;
   for (const TensorSpec& tensor : registered) {
     check_tensor(tensor);
@@ -110,8 +103,7 @@ void Layout::cut_slices() {
     std::uint64_t done = 0;
     while (done < where.count) {
       const bool opens = slices_.empty() || slices_.back().group != tensor.group ||
-                         slices_.back().kind != tensor.kind ||
-                         slices_.back().count >= slice_count_max;
+                         slices_.back().kind != tensor.kind || slices_.back().count >= slice_count_max;
       if (opens) slices_.push_back({where.offset + done, 0, tensor.group, tensor.kind, {}});
       Slice& slice = slices_.back();
       const std::uint64_t begin = slice.count;
@@ -130,34 +122,32 @@ std::optional<std::uint32_t> Layout::find(const std::string& name) const {
 }
 
 std::optional<std::string> first_difference(std::span<const TensorSpec> ours, const std::string& our_name,
-                                            std::span<const TensorSpec> theirs,
-                                            const std::string& their_name) {
+                                            std::span<const TensorSpec> theirs, const std::string& their_name) {
   std::unordered_map<std::string, const TensorSpec*> by_name;
   for (const TensorSpec& tensor : theirs) by_name.emplace(tensor.name, &tensor);
   for (const TensorSpec& tensor : ours) {
     const auto found = by_name.find(tensor.name);
     if (found == by_name.end())
-      return fmt::format("tensor '{}': {} has {}, {} has no such tensor", tensor.name, our_name,
-                         describe(tensor), their_name);
+      return fmt::format("tensor '{}': {} has {}, {} has no such tensor", tensor.name, our_name, describe(tensor),
+                         their_name);
     const TensorSpec& other = *found->second;
     if (tensor.shape != other.shape || tensor.type != other.type)
-      return fmt::format("tensor '{}': {} has {}, {} has {}", tensor.name, our_name, describe(tensor),
-                         their_name, describe(other));
+      return fmt::format("tensor '{}': {} has {}, {} has {}", tensor.name, our_name, describe(tensor), their_name,
+                         describe(other));
     if (tensor.kind != other.kind || tensor.group != other.group)
-      return fmt::format("tensor '{}': {} has it as {} of group {}, {} as {} of group {}", tensor.name,
-                         our_name, tensor.kind == TensorKind::buffer ? "buffer" : "parameter",
-                         tensor.group, their_name,
+      return fmt::format("tensor '{}': {} has it as {} of group {}, {} as {} of group {}", tensor.name, our_name,
+                         tensor.kind == TensorKind::buffer ? "buffer" : "parameter", tensor.group, their_name,
                          other.kind == TensorKind::buffer ? "buffer" : "parameter", other.group);
     by_name.erase(found);
   }
   for (const TensorSpec& tensor : theirs)
     if (by_name.contains(tensor.name))
-      return fmt::format("tensor '{}': {} has no such tensor, {} has {}", tensor.name, our_name,
-                         their_name, describe(tensor));
+      return fmt::format("tensor '{}': {} has no such tensor, {} has {}", tensor.name, our_name, their_name,
+                         describe(tensor));
   for (std::size_t index = 0; index < ours.size(); ++index)
     if (ours[index].name != theirs[index].name)
-      return fmt::format("tensor {} in order: {} has '{}', {} has '{}'", index, our_name,
-                         ours[index].name, their_name, theirs[index].name);
+      return fmt::format("tensor {} in order: {} has '{}', {} has '{}'", index, our_name, ours[index].name, their_name,
+                         theirs[index].name);
   return std::nullopt;
 }
 

@@ -13,13 +13,13 @@
 // A Layout is immutable after construction and may be read from any thread.
 #pragma once
 
+#include "common/base/types.h"
+
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
-
-#include "common/base/types.h"
 
 namespace parley {
 
@@ -35,7 +35,7 @@ const char* element_type_name(ElementType type);
 enum class TensorKind : std::uint8_t { parameter = 0, buffer = 1 };
 
 struct TensorSpec {
-  std::string name;  // the module's own name, unique in the layout
+  std::string name;                 // the module's own name, unique in the layout
   std::vector<std::int64_t> shape;  // empty: a scalar (0-dim), one element
   ElementType type = ElementType::float32;
   TensorKind kind = TensorKind::parameter;
@@ -111,7 +111,6 @@ class Layout {
 
 // One line that names the first tensor in which the two differ, with both shapes; nothing where they are equal.
 std::optional<std::string> first_difference(std::span<const TensorSpec> ours, const std::string& our_name,
-                                            std::span<const TensorSpec> theirs,
-                                            const std::string& their_name);
+                                            std::span<const TensorSpec> theirs, const std::string& their_name);
 
 }  // namespace parley

@@ -1,10 +1,10 @@
 #include "common/layout/placement.h"
 
+#include "common/base/log.h"
+
 #include <algorithm>
 #include <limits>
 #include <numeric>
-
-#include "common/base/log.h"
 
 namespace parley {
 
@@ -13,9 +13,8 @@ Placement::Placement(const Layout& layout, std::uint32_t shard_count)
   PARLEY_CHECK(shard_count > 0, "shard_count = 0");
   std::vector<std::uint32_t> order(layout.slice_count());
   std::iota(order.begin(), order.end(), 0U);
-  std::ranges::stable_sort(order, std::ranges::greater{}, [&](std::uint32_t slice) {
-    return layout.slice(SliceId(slice)).count;
-  });
+  std::ranges::stable_sort(order, std::ranges::greater{},
+                           [&](std::uint32_t slice) { return layout.slice(SliceId(slice)).count; });
   for (const std::uint32_t slice : order) {
     const auto least = std::ranges::min_element(bytes_) - bytes_.begin();
     owners_[slice] = ShardId(static_cast<std::uint32_t>(least));

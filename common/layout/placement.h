@@ -3,12 +3,12 @@
 // ties go to the lower id, so the result is the same everywhere.
 #pragma once
 
+#include "common/base/types.h"
+#include "common/layout/layout.h"
+
 #include <cstdint>
 #include <span>
 #include <vector>
-
-#include "common/base/types.h"
-#include "common/layout/layout.h"
 
 namespace parley {
 

@@ -7,9 +7,7 @@
 
 namespace parley {
 
-bool all_finite(std::span<const float> values) {
-  return kernels().all_finite(values.data(), values.size());
-}
+bool all_finite(std::span<const float> values) { return kernels().all_finite(values.data(), values.size()); }
 
 std::optional<std::size_t> find_non_finite(std::span<const float> values) {
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -18,8 +16,6 @@ std::optional<std::size_t> find_non_finite(std::span<const float> values) {
   return std::nullopt;
 }
 
-double sum_of_squares(std::span<const float> values) {
-  return kernels().sum_of_squares(values.data(), values.size());
-}
+double sum_of_squares(std::span<const float> values) { return kernels().sum_of_squares(values.data(), values.size()); }
 
 }  // namespace parley

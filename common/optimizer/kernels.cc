@@ -18,16 +18,14 @@ namespace {
 bool cpu_has(VectorLevel level) {
   if (level == VectorLevel::generic) return true;
 #if defined(__x86_64__)
-  // One telling feature or two stand for each level: what else belongs to it came with them in
-  // every CPU.
+  // One telling feature or two stand for each level: what else belongs to it came with them in every CPU.
   __builtin_cpu_init();
   const bool v2 = __builtin_cpu_supports("sse4.2") != 0 && __builtin_cpu_supports("popcnt") != 0;
   const bool v3 = v2 && __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0 &&
                   __builtin_cpu_supports("bmi") != 0 && __builtin_cpu_supports("bmi2") != 0;
-  const bool v4 =
-      v3 && __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
-      __builtin_cpu_supports("avx512cd") != 0 && __builtin_cpu_supports("avx512dq") != 0 &&
-      __builtin_cpu_supports("avx512vl") != 0;
+  const bool v4 = v3 && __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
+                  __builtin_cpu_supports("avx512cd") != 0 && __builtin_cpu_supports("avx512dq") != 0 &&
+                  __builtin_cpu_supports("avx512vl") != 0;
   switch (level) {
     case VectorLevel::generic:
       return true;
@@ -43,8 +41,7 @@ bool cpu_has(VectorLevel level) {
 }
 
 const KernelTable& best_kernels() {
-  for (const VectorLevel level :
-       {VectorLevel::x86_64_v4, VectorLevel::x86_64_v3, VectorLevel::x86_64_v2}) {
+  for (const VectorLevel level : {VectorLevel::x86_64_v4, VectorLevel::x86_64_v3, VectorLevel::x86_64_v2}) {
     if (const KernelTable* table = kernels_of(level)) return *table;
   }
   return kGenericKernels;

@@ -18,20 +18,18 @@ MeanScaling mean_scaling(std::span<const std::uint64_t> samples) {
     total += count;
   }
   if (present > 0) {
-    scaling.after =
-        static_cast<float>(1.0 / static_cast<double>(scaling.weighted ? total : present));
+    scaling.after = static_cast<float>(1.0 / static_cast<double>(scaling.weighted ? total : present));
   }
   return scaling;
 }
 
 bool weighted_mean(std::span<const float* const> gradients, std::span<const std::uint64_t> samples,
                    std::span<float> out) {
-  PARLEY_CHECK(gradients.size() == samples.size(), "{} gradients, {} sample counts",
-               gradients.size(), samples.size());
+  PARLEY_CHECK(gradients.size() == samples.size(), "{} gradients, {} sample counts", gradients.size(), samples.size());
   const MeanScaling scaling = mean_scaling(samples);
   PARLEY_CHECK(scaling.after > 0, "none of the {} ranks has samples", samples.size());
-  return kernels().mean(gradients.data(), samples.data(), samples.size(), scaling.weighted,
-                        scaling.after, out.data(), out.size());
+  return kernels().mean(gradients.data(), samples.data(), samples.size(), scaling.weighted, scaling.after, out.data(),
+                        out.size());
 }
 
 void scale(std::span<const float> in, float factor, std::span<float> out) {

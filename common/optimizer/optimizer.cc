@@ -9,8 +9,8 @@
 namespace parley {
 namespace {
 
-// base^exponent by squaring: multiplications only, so every C library gives the same value
-// (std::pow's last bit is its own affair). Beta^t of Adam's bias corrections.
+// base^exponent by squaring: multiplications only, so every C library gives the same value (std::pow's last bit is its
+// own affair). Beta^t of Adam's bias corrections.
 double integer_power(double base, std::uint64_t exponent) {
   double result = 1;
   for (; exponent > 0; exponent >>= 1) {
@@ -78,8 +78,8 @@ UpdateRule update_rule(const OptimizerOptions& options) {
   return UpdateRule::sgd;
 }
 
-StepScalars step_scalars(const OptimizerOptions& options, const GroupOptions& group,
-                         double learning_rate, std::uint64_t step_count) {
+StepScalars step_scalars(const OptimizerOptions& options, const GroupOptions& group, double learning_rate,
+                         std::uint64_t step_count) {
   PARLEY_CHECK(step_count > 0, "a tensor's first step has count 1");
   const double rate = learning_rate * group.rate_scale;
   StepScalars s;
@@ -116,16 +116,14 @@ StepScalars step_scalars(const OptimizerOptions& options, const GroupOptions& gr
   return s;
 }
 
-void apply(const OptimizerOptions& options, const StepScalars& scalars,
-           std::span<const float> gradient, std::span<const float> weights_in,
-           std::span<float> weights_out, const SlotSpans& slots) {
+void apply(const OptimizerOptions& options, const StepScalars& scalars, std::span<const float> gradient,
+           std::span<const float> weights_in, std::span<float> weights_out, const SlotSpans& slots) {
   const std::size_t count = gradient.size();
   PARLEY_CHECK(weights_in.size() == count && weights_out.size() == count,
-               "a gradient of {} elements for weights of {} and {}", count, weights_in.size(),
-               weights_out.size());
+               "a gradient of {} elements for weights of {} and {}", count, weights_in.size(), weights_out.size());
   for (std::size_t slot = 0; slot < slot_count(options); ++slot) {
-    PARLEY_CHECK(slots[slot].size() == count, "slot {} has {} elements, the gradient has {}",
-                 slot_name(options, slot), slots[slot].size(), count);
+    PARLEY_CHECK(slots[slot].size() == count, "slot {} has {} elements, the gradient has {}", slot_name(options, slot),
+                 slots[slot].size(), count);
   }
   const auto rule = static_cast<std::size_t>(update_rule(options));
   kernels().step[rule](scalars, StepArrays{.gradient = gradient.data(),
@@ -137,8 +135,7 @@ void apply(const OptimizerOptions& options, const StepScalars& scalars,
 }
 
 void copy_weights(std::span<const float> weights_in, std::span<float> weights_out) {
-  PARLEY_CHECK(weights_in.size() == weights_out.size(), "{} weights into {}", weights_in.size(),
-               weights_out.size());
+  PARLEY_CHECK(weights_in.size() == weights_out.size(), "{} weights into {}", weights_in.size(), weights_out.size());
   if (weights_in.data() == weights_out.data() || weights_in.empty()) return;
   std::memcpy(weights_out.data(), weights_in.data(), weights_in.size_bytes());
 }

@@ -10,9 +10,8 @@ SliceOptimizer::SliceOptimizer(const OptimizerOptions& options, const GroupOptio
   for (std::size_t slot = 0; slot < parley::slot_count(options); ++slot) slots_.emplace_back(slice.count);
 }
 
-void SliceOptimizer::apply(double learning_rate, std::span<const std::uint8_t> present,
-                           std::span<const float> gradient, std::span<const float> weights_in,
-                           std::span<float> weights_out) {
+void SliceOptimizer::apply(double learning_rate, std::span<const std::uint8_t> present, std::span<const float> gradient,
+                           std::span<const float> weights_in, std::span<float> weights_out) {
   PARLEY_CHECK(present.size() == slice_.parts.size() && gradient.size() == slice_.count &&
                    weights_in.size() == slice_.count && weights_out.size() == slice_.count,
                "a slice of {} parts and {} values", slice_.parts.size(), slice_.count);

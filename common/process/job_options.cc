@@ -1,9 +1,9 @@
 #include "common/process/job_options.h"
 
-#include <unistd.h>
 #include <xxhash.h>
 
 #include <algorithm>
+#include <unistd.h>
 
 namespace parley {
 
@@ -59,7 +59,8 @@ ScheduleOptions schedule_options(const Config& config, std::uint64_t samples) {
   options.every_steps = static_cast<std::uint64_t>(config.optimizer.step_every);
   options.gamma = config.optimizer.step_gamma;
   options.floor_rate = config.optimizer.final_learning_rate;
-  options.total_steps = BatchPlan(batch_plan_options(config, samples)).total_steps(static_cast<std::uint64_t>(config.train.epochs));
+  options.total_steps =
+      BatchPlan(batch_plan_options(config, samples)).total_steps(static_cast<std::uint64_t>(config.train.epochs));
   return options;
 }
 

@@ -2,10 +2,6 @@
 // both programs so that servers and workers can not read a key differently. Pure functions.
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <vector>
-
 #include "common/base/types.h"
 #include "common/config/command_line.h"
 #include "common/config/config.h"
@@ -14,6 +10,10 @@
 #include "common/data/block_dispenser.h"
 #include "common/optimizer/optimizer.h"
 #include "common/optimizer/schedule.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
 
 namespace parley {
 

@@ -1,18 +1,18 @@
 #include "common/process/program.h"
 
+#include "common/base/error.h"
+#include "common/base/log.h"
+
 #include <fmt/core.h>
-#include <sys/random.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <exception>
 #include <optional>
 #include <string>
+#include <sys/random.h>
+#include <unistd.h>
 #include <vector>
-
-#include "common/base/error.h"
-#include "common/base/log.h"
 
 namespace parley {
 namespace {

@@ -1,13 +1,13 @@
 // What both programs' main() share: from argv to a running job and its exit status.
 #pragma once
 
+#include "common/base/types.h"
+#include "common/config/command_line.h"
+
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
-
-#include "common/base/types.h"
-#include "common/config/command_line.h"
 
 namespace parley {
 

@@ -1,14 +1,13 @@
 #include "common/process/termination.h"
 
+#include "common/base/log.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <time.h>
 #include <unistd.h>
-
 #include <utility>
-
-#include "common/base/log.h"
 
 namespace parley {
 namespace {

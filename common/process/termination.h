@@ -1,16 +1,18 @@
-// SIGINT and SIGTERM of this process. The first one ends the job in an orderly way, through `end`; should that not get far
-// within the grace time, or should a second one come, the process ends at once. Exit status 128 + signal in every case.
+// SIGINT and SIGTERM of this process. The first one ends the job in an orderly way, through `end`; should that not get
+// far within the grace time, or should a second one come, the process ends at once. Exit status 128 + signal in every
+// case.
 //
-// Made by main before any other thread, so that all of them inherit the blocked signals and only the watcher takes them.
+// Made by main before any other thread, so that all of them inherit the blocked signals and only the watcher takes
+// them.
 #pragma once
+
+#include "common/base/instant.h"
 
 #include <atomic>
 #include <functional>
 #include <mutex>
 #include <optional>
 #include <thread>
-
-#include "common/base/instant.h"
 
 namespace parley {
 

@@ -36,20 +36,18 @@ struct SocketAddress {
 
 std::optional<NumericAddress> numeric(const sockaddr* address, socklen_t length) {
   std::array<char, NI_MAXHOST> host{};
-  if (getnameinfo(address, length, host.data(), host.size(), nullptr, 0, NI_NUMERICHOST) != 0)
-    return std::nullopt;
+  if (getnameinfo(address, length, host.data(), host.size(), nullptr, 0, NI_NUMERICHOST) != 0) return std::nullopt;
   if (address->sa_family == AF_INET) {
     sockaddr_in v4{};
     std::memcpy(&v4, address, sizeof v4);
     const std::uint32_t ip = ntohl(v4.sin_addr.s_addr);
-    return NumericAddress(NumericAddress::Family::v4, host.data(), ntohs(v4.sin_port),
-                          ip >> 24 == 127, ip == INADDR_ANY);
+    return NumericAddress(NumericAddress::Family::v4, host.data(), ntohs(v4.sin_port), ip >> 24 == 127,
+                          ip == INADDR_ANY);
   }
   if (address->sa_family == AF_INET6) {
     sockaddr_in6 v6{};
     std::memcpy(&v6, address, sizeof v6);
-    const bool mapped_loopback =
-        IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr) && v6.sin6_addr.s6_addr[12] == 127;
+    const bool mapped_loopback = IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr) && v6.sin6_addr.s6_addr[12] == 127;
     return NumericAddress(NumericAddress::Family::v6, host.data(), ntohs(v6.sin6_port),
                           IN6_IS_ADDR_LOOPBACK(&v6.sin6_addr) || mapped_loopback,
                           IN6_IS_ADDR_UNSPECIFIED(&v6.sin6_addr));
@@ -84,15 +82,12 @@ std::vector<SocketAddress> look_up(const Address& address) {
     copy.length = one->ai_addrlen;
     addresses.push_back(copy);
   }
-  // Names with both kinds of address are served on IPv4 by most that know only one; who connects
-  // tries the others too.
-  std::ranges::stable_partition(
-      addresses, [](const SocketAddress& a) { return a.storage.ss_family == AF_INET; });
+  // Names with both kinds of address are served on IPv4 by most that know only one; who connects tries the others too.
+  std::ranges::stable_partition(addresses, [](const SocketAddress& a) { return a.storage.ss_family == AF_INET; });
   return addresses;
 }
 
-// First address of an interface that other hosts can reach, of `family` or (none) of either, IPv4
-// first.
+// First address of an interface that other hosts can reach, of `family` or (none) of either, IPv4 first.
 std::optional<std::string> primary_host(std::optional<NumericAddress::Family> family) {
   ifaddrs* list = nullptr;
   if (getifaddrs(&list) != 0) return std::nullopt;
@@ -128,8 +123,7 @@ class FileDescriptor {
 
 // Zero where `address` takes a connection before `deadline`, else the error number.
 int try_connect(const SocketAddress& address, Instant deadline) {
-  const FileDescriptor fd(
-      socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const FileDescriptor fd(socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (fd.get() < 0) return errno;
   if (connect(fd.get(), address.get(), address.length) == 0) return 0;
   if (errno != EINPROGRESS && errno != EINTR) return errno;
@@ -173,13 +167,10 @@ Result<Address> read_address(std::string_view text) {
   if (bracketed) host = host.substr(1, host.size() - 2);
   if (host.empty()) return wrong("no host");
   if (host.size() > kHostBytesMax) return wrong("host too long");
-  if (!bracketed && host.find(':') != std::string_view::npos)
-    return wrong("an IPv6 address needs brackets");
-  if (bracketed && host.find(':') == std::string_view::npos)
-    return wrong("brackets are for IPv6 addresses");
-  const bool plain = std::ranges::all_of(host, [](unsigned char c) {
-    return c > ' ' && c < 0x7f && std::strchr("/[]'\"", c) == nullptr;
-  });
+  if (!bracketed && host.find(':') != std::string_view::npos) return wrong("an IPv6 address needs brackets");
+  if (bracketed && host.find(':') == std::string_view::npos) return wrong("brackets are for IPv6 addresses");
+  const bool plain = std::ranges::all_of(
+      host, [](unsigned char c) { return c > ' ' && c < 0x7f && std::strchr("/[]'\"", c) == nullptr; });
   if (!plain) return wrong("not a host name");
   std::uint16_t port = 0;
   const char* end = port_text.data() + port_text.size();
@@ -199,12 +190,11 @@ std::vector<NumericAddress> resolve(const Address& address) {
   for (const SocketAddress& one : look_up(address)) {
     auto found = numeric(one.get(), one.length);
     if (!found) continue;
-    const bool known = std::ranges::any_of(
-        all, [&](const NumericAddress& other) { return other.address() == found->address(); });
+    const bool known =
+        std::ranges::any_of(all, [&](const NumericAddress& other) { return other.address() == found->address(); });
     if (!known) all.push_back(*std::move(found));
   }
-  if (all.empty())
-    throw RunError(fmt::format("cannot resolve '{}': it has no IP address", address.host));
+  if (all.empty()) throw RunError(fmt::format("cannot resolve '{}': it has no IP address", address.host));
   return all;
 }
 
@@ -214,18 +204,15 @@ Address advertised(const Address& bound, std::string_view advertise) {
     if (address.host.front() == '[' && address.host.back() == ']')
       address.host = address.host.substr(1, address.host.size() - 2);
     if (resolve(address).front().is_wildcard())
-      throw UsageError(fmt::format(
-          "cluster.advertise: found '{}', expected an address that peers can connect to",
-          advertise));
+      throw UsageError(
+          fmt::format("cluster.advertise: found '{}', expected an address that peers can connect to", advertise));
     return address;
   }
   const NumericAddress own = resolve(bound).front();
   if (!own.is_wildcard()) return bound;
-  // An IPv6 wildcard listens on IPv4 as well. The host's own name is not asked: on Debian it stands
-  // for 127.0.1.1.
+  // An IPv6 wildcard listens on IPv4 as well. The host's own name is not asked: on Debian it stands for 127.0.1.1.
   const bool v4_only = own.family() == NumericAddress::Family::v4;
-  const auto host =
-      primary_host(v4_only ? std::optional(NumericAddress::Family::v4) : std::nullopt);
+  const auto host = primary_host(v4_only ? std::optional(NumericAddress::Family::v4) : std::nullopt);
   return {host.value_or("127.0.0.1"), bound.port};
 }
 
@@ -236,8 +223,7 @@ void require_safe_bind(const Address& address, bool insecure) {
     throw UsageError(fmt::format(
         "cluster.bind: found '{}', which other hosts can reach{}: nothing would keep strangers "
         "out; expected a loopback address, or the flag --insecure on a network that you trust",
-        address.host,
-        one.address().host == address.host ? "" : fmt::format(" (as {})", one.address().host)));
+        address.host, one.address().host == address.host ? "" : fmt::format(" (as {})", one.address().host)));
   }
 }
 

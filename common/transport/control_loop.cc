@@ -1,16 +1,16 @@
 #include "common/transport/control_loop.h"
 
+#include "common/base/error.h"
+#include "common/base/log.h"
+#include "common/transport/event_loop.h"
+#include "common/transport/monotonic_clock.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <exception>
 #include <iterator>
 #include <tuple>
-
-#include "common/base/error.h"
-#include "common/base/log.h"
-#include "common/transport/event_loop.h"
-#include "common/transport/monotonic_clock.h"
 
 namespace parley {
 namespace {
@@ -65,7 +65,9 @@ void ControlLoop::loop() {
     bool changed = false;
     {
       const std::lock_guard lock(mutex_);
-      const auto state = [this] { return std::tuple(member_.welcomed(), member_.membership().epoch, member_.over().has_value()); };
+      const auto state = [this] {
+        return std::tuple(member_.welcomed(), member_.membership().epoch, member_.over().has_value());
+      };
       const auto before = state();
       take_events(now, out);
       take_messages(now, out);
@@ -101,7 +103,8 @@ void ControlLoop::take_messages(Instant now, Out& out) {
     if (message) {
       member_.receive(*message, now, out);
     } else {
-      log::warning("the coordinator at {} sent what is no message: {}", socket_.peer().endpoint(), message.error().message);
+      log::warning("the coordinator at {} sent what is no message: {}", socket_.peer().endpoint(),
+                   message.error().message);
     }
   }
 }

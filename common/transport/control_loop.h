@@ -1,10 +1,18 @@
-// The control thread of a process: joins its Member to one connection to the coordinator, with a ZeroMQ context of its own,
-// so that neither heavy traffic nor a long evaluation looks like death. Everything else in the process talks to the
-// coordinator through this object.
+// The control thread of a process: joins its Member to one connection to the coordinator, with a ZeroMQ context of its
+// own, so that neither heavy traffic nor a long evaluation looks like death. Everything else in the process talks to
+// the coordinator through this object.
 //
-// Thread rule: every function from any thread. Every wait ends: with what it waits for, or with RunError(reason) when the job
-// is over in failure; Member's own deadlines see to that.
+// Thread rule: every function from any thread. Every wait ends: with what it waits for, or with RunError(reason) when
+// the job is over in failure; Member's own deadlines see to that.
 #pragma once
+
+#include "common/base/instant.h"
+#include "common/base/types.h"
+#include "common/control/member.h"
+#include "common/transport/address.h"
+#include "common/transport/context.h"
+#include "common/transport/dealer_socket.h"
+#include "common/transport/wakeup.h"
 
 #include <condition_variable>
 #include <cstddef>
@@ -16,14 +24,6 @@
 #include <thread>
 #include <utility>
 #include <vector>
-
-#include "common/base/instant.h"
-#include "common/base/types.h"
-#include "common/control/member.h"
-#include "common/transport/address.h"
-#include "common/transport/context.h"
-#include "common/transport/dealer_socket.h"
-#include "common/transport/wakeup.h"
 
 namespace parley {
 
@@ -56,8 +56,8 @@ class ControlLoop {
   // Waits for the key; RunError naming it after `timeout`.
   std::vector<std::byte> store_get(const std::string& key, Duration timeout);
 
-  // Called on the control thread, without a lock, whenever membership changed or the job is over; null: nobody. After the
-  // call returns the former subscriber is called no more.
+  // Called on the control thread, without a lock, whenever membership changed or the job is over; null: nobody. After
+  // the call returns the former subscriber is called no more.
   void subscribe(std::function<void()> on_change);
 
  private:
@@ -84,10 +84,10 @@ class ControlLoop {
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  Member member_;               // guarded by mutex_
-  Out said_;                    // guarded by mutex_: to be sent by the control thread
-  std::string broken_;          // guarded by mutex_: why this thread could not go on
-  bool ending_ = false;         // guarded by mutex_
+  Member member_;        // guarded by mutex_
+  Out said_;             // guarded by mutex_: to be sent by the control thread
+  std::string broken_;   // guarded by mutex_: why this thread could not go on
+  bool ending_ = false;  // guarded by mutex_
 
   std::mutex subscriber_mutex_;
   std::function<void()> subscriber_;  // guarded by subscriber_mutex_

@@ -18,8 +18,7 @@
 namespace parley {
 namespace {
 
-// Between two attempts: short, so that a cluster starts quickly whatever the order, and a few
-// packets a second at most.
+// Between two attempts: short, so that a cluster starts quickly whatever the order, and a few packets a second at most.
 constexpr Duration kFirstPause = std::chrono::milliseconds(20);
 constexpr Duration kLongestPause = std::chrono::milliseconds(250);
 // An address that swallows packets, or a listener that never completes the handshake.
@@ -33,12 +32,8 @@ constexpr int kEvents = ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_DISCONNECTED |
 
 }  // namespace
 
-DealerSocket::DealerSocket(Context& context, const Address& peer,
-                           std::vector<NumericAddress> candidates)
-    : context_(context),
-      peer_(peer),
-      candidates_(std::move(candidates)),
-      deadline_(Instant::min()) {
+DealerSocket::DealerSocket(Context& context, const Address& peer, std::vector<NumericAddress> candidates)
+    : context_(context), peer_(peer), candidates_(std::move(candidates)), deadline_(Instant::min()) {
   PARLEY_CHECK(!candidates_.empty(), "no address of {}", peer_.text());
 }
 
@@ -54,8 +49,7 @@ void DealerSocket::open(Instant now) {
 
   const std::string name = context_.unique_name();
   if (zmq_socket_monitor(socket_, name.c_str(), kEvents) != 0)
-    throw RunError(
-        fmt::format("cannot watch a connection to {}: {}", peer_.text(), zmq_strerror(errno)));
+    throw RunError(fmt::format("cannot watch a connection to {}: {}", peer_.text(), zmq_strerror(errno)));
   monitor_ = context_.open(ZMQ_PAIR);
   set_option(monitor_, ZMQ_LINGER, 0);
   set_option(monitor_, ZMQ_RCVHWM, 0);

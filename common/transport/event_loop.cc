@@ -66,10 +66,8 @@ void Poller::wait(Instant deadline) {
 
   Instant now = monotonic_now();
   while (true) {
-    const int count =
-        zmq_poll(items_.data(), static_cast<int>(items_.size()), wait_ms(deadline, now));
-    if (count < 0 && errno != EINTR)
-      throw RunError(fmt::format("cannot wait for messages: {}", zmq_strerror(errno)));
+    const int count = zmq_poll(items_.data(), static_cast<int>(items_.size()), wait_ms(deadline, now));
+    if (count < 0 && errno != EINTR) throw RunError(fmt::format("cannot wait for messages: {}", zmq_strerror(errno)));
     now = monotonic_now();
     if (count > 0 || now >= deadline) break;
   }

@@ -1,8 +1,8 @@
-// Waits for any of a loop's sockets and mailboxes, or for a deadline. A loop is then a few lines:
-// wait, read the clock, give each ready source its turn, tick, send what the machine wants sent.
+// Waits for any of a loop's sockets and mailboxes, or for a deadline. A loop is then a few lines: wait, read the clock,
+// give each ready source its turn, tick, send what the machine wants sent.
 //
-// A turn is bounded (kMessagesPerTurn), so that a flood on one socket delays neither ticks nor the
-// other sockets; what is left makes the next wait return at once.
+// A turn is bounded (kMessagesPerTurn), so that a flood on one socket delays neither ticks nor the other sockets; what
+// is left makes the next wait return at once.
 //
 // Thread rule: one thread. What is watched must outlive the poller.
 #pragma once
@@ -31,11 +31,10 @@ class Poller {
   Token watch(const DealerSocket& socket);
   Token watch(const Wakeup& wakeup);
 
-  // Returns when a source is ready, a watched dealer has its own deadline, or `deadline` has come;
-  // signals do not end it.
+  // Returns when a source is ready, a watched dealer has its own deadline, or `deadline` has come; signals do not end
+  // it.
   void wait(Instant deadline);
-  // Found by the last wait(): there may be something to take. A dealer is ready for its messages
-  // and its events alike.
+  // Found by the last wait(): there may be something to take. A dealer is ready for its messages and its events alike.
   bool ready(Token source) const { return ready_[source]; }
 
  private:
@@ -43,8 +42,7 @@ class Poller {
 
   std::vector<Source> sources_;
   std::vector<char> ready_;
-  // One entry a socket handle or file descriptor, made anew for each wait since dealers change
-  // theirs.
+  // One entry a socket handle or file descriptor, made anew for each wait since dealers change theirs.
   std::vector<zmq_pollitem_t> items_;
   std::vector<Token> owners_;  // of items_
 };

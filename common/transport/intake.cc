@@ -19,8 +19,8 @@ constexpr std::size_t kWarningsPerWindow = 20;
 std::optional<Incoming> Intake::admit(Received received, Instant now) {
   if (received.surplus_frames > 0) {
     reject(received.route, received.peer,
-           fmt::format("{} frames, at most {} expected",
-                       received.frames.size() + received.surplus_frames, limits::kFramesMax),
+           fmt::format("{} frames, at most {} expected", received.frames.size() + received.surplus_frames,
+                       limits::kFramesMax),
            now);
     return std::nullopt;
   }

@@ -1,6 +1,5 @@
-// Turns what came on a socket into verified messages. What is no message of ours is counted and
-// dropped, and told once a connection, within a limit on lines: a port scan or a hostile peer fills
-// neither the log nor the memory.
+// Turns what came on a socket into verified messages. What is no message of ours is counted and dropped, and told once
+// a connection, within a limit on lines: a port scan or a hostile peer fills neither the log nor the memory.
 //
 // Thread rule: one thread, the socket's.
 #pragma once

@@ -1,10 +1,9 @@
-// A bounded queue from any of our threads to one: commands to a loop, small values that move. The
-// owner's Poller watches wakeup(). A lock and two vectors are enough: a push is tens of nanoseconds
-// and the gradient bytes themselves stay where they are.
+// A bounded queue from any of our threads to one: commands to a loop, small values that move. The owner's Poller
+// watches wakeup(). A lock and two vectors are enough: a push is tens of nanoseconds and the gradient bytes themselves
+// stay where they are.
 //
-// Thread rule: push() from any thread, drain() by the owner alone. Values come out in the order of
-// the pushes. Invariant: whenever the queue is not empty, the wakeup is set or a drain() is under
-// way.
+// Thread rule: push() from any thread, drain() by the owner alone. Values come out in the order of the pushes.
+// Invariant: whenever the queue is not empty, the wakeup is set or a drain() is under way.
 #pragma once
 
 #include "common/transport/wakeup.h"
@@ -21,8 +20,8 @@ class Mailbox {
  public:
   explicit Mailbox(std::size_t capacity) : capacity_(capacity) { queue_.reserve(capacity); }
 
-  // False, and `value` is lost, where `capacity` values wait already. Each user states what bounds
-  // its pushes, and checks.
+  // False, and `value` is lost, where `capacity` values wait already. Each user states what bounds its pushes, and
+  // checks.
   [[nodiscard]] bool push(T value) {
     bool first = false;
     {

@@ -27,12 +27,9 @@ struct Held {
 
 // A frame on loan to ZeroMQ.
 struct Lent {
-  explicit Lent(Frame lent_frame) : frame(std::move(lent_frame)) {
-    written.store(true, std::memory_order_release);
-  }
+  explicit Lent(Frame lent_frame) : frame(std::move(lent_frame)) { written.store(true, std::memory_order_release); }
   Frame frame;
-  // Set by the sender, read by the I/O thread: makes what ZeroMQ orders by its own means visible to
-  // TSan as well.
+  // Set by the sender, read by the I/O thread: makes what ZeroMQ orders by its own means visible to TSan as well.
   std::atomic<bool> written{false};
 };
 
@@ -46,13 +43,11 @@ void pack(Frame frame, zmq_msg_t& message) {
   int status = 0;
   if (bytes.size() < kLentBytesMin) {
     status = zmq_msg_init_size(&message, bytes.size());
-    if (status == 0 && !bytes.empty())
-      std::memcpy(zmq_msg_data(&message), bytes.data(), bytes.size());
+    if (status == 0 && !bytes.empty()) std::memcpy(zmq_msg_data(&message), bytes.data(), bytes.size());
   } else {
     auto lent = std::make_unique<Lent>(std::move(frame));
     // ZeroMQ only reads; its interface predates const.
-    status = zmq_msg_init_data(&message, const_cast<std::byte*>(bytes.data()), bytes.size(),
-                               release_lent, lent.get());
+    status = zmq_msg_init_data(&message, const_cast<std::byte*>(bytes.data()), bytes.size(), release_lent, lent.get());
     if (status == 0) lent.release();
   }
   if (status != 0) throw RunError(fmt::format("cannot send {} bytes: out of memory", bytes.size()));
@@ -93,8 +88,7 @@ std::optional<Frame> receive_frame(void* socket, bool& more, std::string* peer) 
   zmq_msg_init(&held->message);
   zmq_msg_move(&held->message, &message);
   zmq_msg_close(&message);
-  const std::span bytes(static_cast<const std::byte*>(zmq_msg_data(&held->message)),
-                        zmq_msg_size(&held->message));
+  const std::span bytes(static_cast<const std::byte*>(zmq_msg_data(&held->message)), zmq_msg_size(&held->message));
   Frame frame(
       bytes,
       [](void* context) {
@@ -103,8 +97,7 @@ std::optional<Frame> receive_frame(void* socket, bool& more, std::string* peer) 
         delete done;
       },
       held);
-  // Small frames lie anywhere in ZeroMQ's read buffer; large ones have memory of their own, which
-  // is aligned.
+  // Small frames lie anywhere in ZeroMQ's read buffer; large ones have memory of their own, which is aligned.
   if (reinterpret_cast<std::uintptr_t>(bytes.data()) % kAlignment != 0) return Frame::copy(bytes);
   return frame;
 }
@@ -127,14 +120,13 @@ SendResult send_frames(void* socket, Outgoing message) {
   const auto send = [&](Frame frame) {
     PARLEY_CHECK(frame.size() <= limits::kFrameBytesMax, "frame of {} bytes", frame.size());
     const int error = send_frame(socket, std::move(frame), left > 0);
-    if (error != 0 && error != EAGAIN)
-      throw RunError(fmt::format("cannot send: {}", zmq_strerror(error)));
+    if (error != 0 && error != EAGAIN) throw RunError(fmt::format("cannot send: {}", zmq_strerror(error)));
     whole = whole && error == 0;
   };
   send(std::move(message.header));
   if (!whole) return SendResult::unreachable;
-  // A connection that ends in the middle: ZeroMQ withdraws the parts it has and swallows those up
-  // to the last, which therefore have to be offered still.
+  // A connection that ends in the middle: ZeroMQ withdraws the parts it has and swallows those up to the last, which
+  // therefore have to be offered still.
   for (Frame& frame : message.payload) {
     --left;
     send(std::move(frame));

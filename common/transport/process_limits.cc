@@ -25,11 +25,11 @@ rlimit read_limit() {
 }  // namespace
 
 std::uint64_t open_files_needed(const SocketPlan& plan) {
-  // ZeroMQ 4.3: an eventfd a context, an eventfd and an epoll an I/O thread and for the reaper, an
-  // eventfd a socket. A dealer is three sockets (itself and both ends of its monitor) and a
-  // connection; a router is a socket and a listener.
-  return kSpareFiles + plan.contexts * 3 + static_cast<std::uint64_t>(plan.io_threads) * 2 +
-         plan.routers * 2 + plan.dealers * 4 + plan.mailboxes + plan.accepted;
+  // ZeroMQ 4.3: an eventfd a context, an eventfd and an epoll an I/O thread and for the reaper, an eventfd a socket. A
+  // dealer is three sockets (itself and both ends of its monitor) and a connection; a router is a socket and a
+  // listener.
+  return kSpareFiles + plan.contexts * 3 + static_cast<std::uint64_t>(plan.io_threads) * 2 + plan.routers * 2 +
+         plan.dealers * 4 + plan.mailboxes + plan.accepted;
 }
 
 std::uint64_t open_file_limit() { return read_limit().rlim_cur; }
@@ -47,14 +47,12 @@ void require_open_files(std::uint64_t needed, std::string_view who) {
   if (open_file_limit() >= needed) return;
   const std::uint64_t allowed = raise_open_file_limit();
   if (allowed >= needed) return;
-  throw RunError(fmt::format(
-      "{} needs about {} open files, but the limit (ulimit -n) is {}: raise it to at least {}", who,
-      needed, allowed, needed));
+  throw RunError(fmt::format("{} needs about {} open files, but the limit (ulimit -n) is {}: raise it to at least {}",
+                             who, needed, allowed, needed));
 }
 
 void keep_freed_memory() {
-  // 32 MiB is the most that glibc takes from its own heaps; each of the two calls also ends its
-  // adaptive thresholds.
+  // 32 MiB is the most that glibc takes from its own heaps; each of the two calls also ends its adaptive thresholds.
   mallopt(M_MMAP_THRESHOLD, 32 << 20);
   mallopt(M_TRIM_THRESHOLD, 256 << 20);
 }

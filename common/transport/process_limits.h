@@ -21,15 +21,13 @@ std::uint64_t open_files_needed(const SocketPlan& plan);
 
 // How many files this process may have open.
 std::uint64_t open_file_limit();
-// Raises that to what the system allows without privileges; returns it. Called once, at the start
-// of main.
+// Raises that to what the system allows without privileges; returns it. Called once, at the start of main.
 std::uint64_t raise_open_file_limit();
 // Throws RunError where the limit, raised, stays below `needed`; `who` ("server 0") needs them.
 void require_open_files(std::uint64_t needed, std::string_view who);
 
-// Lets the allocator keep what was freed, up to some hundred MiB: pages that the kernel hands out
-// afresh for each received slice cost several times what copying it costs. Called once, at the
-// start of main.
+// Lets the allocator keep what was freed, up to some hundred MiB: pages that the kernel hands out afresh for each
+// received slice cost several times what copying it costs. Called once, at the start of main.
 void keep_freed_memory();
 
 }  // namespace parley

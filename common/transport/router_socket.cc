@@ -24,14 +24,13 @@ constexpr std::size_t kNamedRoutesMax = 1024;
 using GeneratedId = std::array<char, kGeneratedIdBytes>;
 
 GeneratedId generated_id(std::uint64_t number) {
-  return {0, static_cast<char>(number >> 24), static_cast<char>(number >> 16),
-          static_cast<char>(number >> 8), static_cast<char>(number)};
+  return {0, static_cast<char>(number >> 24), static_cast<char>(number >> 16), static_cast<char>(number >> 8),
+          static_cast<char>(number)};
 }
 
 std::uint64_t number_of(const std::string& id) {
   std::uint64_t number = 0;
-  for (std::size_t i = 1; i < kGeneratedIdBytes; ++i)
-    number = number << 8 | static_cast<unsigned char>(id[i]);
+  for (std::size_t i = 1; i < kGeneratedIdBytes; ++i) number = number << 8 | static_cast<unsigned char>(id[i]);
   return number;
 }
 
@@ -47,8 +46,7 @@ std::optional<std::string> receive_routing_id(void* socket) {
 Address bound_address(void* socket) {
   std::array<char, 256> text{};
   std::size_t size = text.size();
-  PARLEY_CHECK(zmq_getsockopt(socket, ZMQ_LAST_ENDPOINT, text.data(), &size) == 0, "{}",
-               zmq_strerror(errno));
+  PARLEY_CHECK(zmq_getsockopt(socket, ZMQ_LAST_ENDPOINT, text.data(), &size) == 0, "{}", zmq_strerror(errno));
   auto address = read_address(text.data());
   PARLEY_CHECK(address.has_value(), "ZeroMQ listens on {}", text.data());
   return *std::move(address);
@@ -56,8 +54,7 @@ Address bound_address(void* socket) {
 
 }  // namespace
 
-RouterSocket::RouterSocket(Context& context)
-    : socket_(context.open(ZMQ_ROUTER)), next_named_(kFirstNamedRoute) {
+RouterSocket::RouterSocket(Context& context) : socket_(context.open(ZMQ_ROUTER)), next_named_(kFirstNamedRoute) {
   set_common_options(socket_);
   set_option(socket_, ZMQ_ROUTER_MANDATORY, 1);
   // A thousand workers may connect at once.
@@ -74,23 +71,19 @@ Address RouterSocket::bind(const Address& wanted) {
     tried = candidate.address().endpoint();
     if (zmq_bind(socket_, tried.c_str()) == 0) return bound_address(socket_);
     error = errno;
-    // A name may have an address of a kind or of an interface that this host lacks; anything else
-    // is the answer.
+    // A name may have an address of a kind or of an interface that this host lacks; anything else is the answer.
     if (error != EADDRNOTAVAIL && error != ENODEV && error != EAFNOSUPPORT) break;
   }
   // ZeroMQ's word for an address that is not of this host.
   if (error == ENODEV) error = EADDRNOTAVAIL;
   const std::string name = wanted.endpoint();
-  throw RunError(fmt::format("cannot listen on {}{}: {}", name,
-                             tried == name ? "" : fmt::format(" ({})", tried),
+  throw RunError(fmt::format("cannot listen on {}{}: {}", name, tried == name ? "" : fmt::format(" ({})", tried),
                              zmq_strerror(error)));
 }
 
 Route RouterSocket::route_of(const std::string& routing_id) {
-  if (routing_id.size() == kGeneratedIdBytes && routing_id[0] == 0)
-    return Route(number_of(routing_id));
-  if (const auto known = named_routes_.find(routing_id); known != named_routes_.end())
-    return known->second;
+  if (routing_id.size() == kGeneratedIdBytes && routing_id[0] == 0) return Route(number_of(routing_id));
+  if (const auto known = named_routes_.find(routing_id); known != named_routes_.end()) return known->second;
   if (named_routes_.size() == kNamedRoutesMax) {
     named_routes_.clear();
     names_.clear();

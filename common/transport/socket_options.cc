@@ -12,8 +12,7 @@ namespace parley {
 namespace {
 
 constexpr int kHandshakeMs = 10'000;
-// A peer whose machine is gone without a word is noticed after about two minutes, long after
-// heartbeats have told.
+// A peer whose machine is gone without a word is noticed after about two minutes, long after heartbeats have told.
 constexpr int kKeepaliveIdleSeconds = 60;
 constexpr int kKeepaliveIntervalSeconds = 10;
 constexpr int kKeepaliveProbes = 6;
@@ -21,13 +20,11 @@ constexpr int kKeepaliveProbes = 6;
 }  // namespace
 
 void set_option(void* socket, int option, int value) {
-  PARLEY_CHECK(zmq_setsockopt(socket, option, &value, sizeof value) == 0, "option {}: {}", option,
-               zmq_strerror(errno));
+  PARLEY_CHECK(zmq_setsockopt(socket, option, &value, sizeof value) == 0, "option {}: {}", option, zmq_strerror(errno));
 }
 
 void set_option(void* socket, int option, std::int64_t value) {
-  PARLEY_CHECK(zmq_setsockopt(socket, option, &value, sizeof value) == 0, "option {}: {}", option,
-               zmq_strerror(errno));
+  PARLEY_CHECK(zmq_setsockopt(socket, option, &value, sizeof value) == 0, "option {}: {}", option, zmq_strerror(errno));
 }
 
 void set_common_options(void* socket) {
@@ -43,8 +40,7 @@ void set_common_options(void* socket) {
 }
 
 void close_socket(void* socket, Duration linger) {
-  set_option(socket, ZMQ_LINGER,
-             static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(linger).count()));
+  set_option(socket, ZMQ_LINGER, static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(linger).count()));
   PARLEY_CHECK(zmq_close(socket) == 0, "{}", zmq_strerror(errno));
 }
 

@@ -1,7 +1,7 @@
 // An eventfd that ends the wait of another thread's Poller.
 //
-// Thread rule: notify() from any thread, clear() and fd() by the thread that waits. A notification
-// stays until it is cleared, and many count as one.
+// Thread rule: notify() from any thread, clear() and fd() by the thread that waits. A notification stays until it is
+// cleared, and many count as one.
 #pragma once
 
 namespace parley {

@@ -1,21 +1,17 @@
 #include "common/wire/message.h"
 
+#include "common/wire/limits.h"
+
 #include <fmt/format.h>
 
 #include <utility>
 
-#include "common/wire/limits.h"
-
 namespace parley {
 
-std::string sender_name(const Header& header) {
-  return fmt::format("{} {}", role_name(header.role), header.rank);
-}
+std::string sender_name(const Header& header) { return fmt::format("{} {}", role_name(header.role), header.rank); }
 
 Incoming::Incoming(Frame frame, std::vector<Frame> payload)
-    : frame_(std::move(frame)),
-      payload_(std::move(payload)),
-      message_(wire::GetMessage(frame_.bytes().data())) {}
+    : frame_(std::move(frame)), payload_(std::move(payload)), message_(wire::GetMessage(frame_.bytes().data())) {}
 
 Result<Incoming> Incoming::parse(Frame header_frame, std::vector<Frame> payload) {
   const auto bytes = header_frame.bytes();
@@ -36,28 +32,24 @@ Result<Incoming> Incoming::parse(Frame header_frame, std::vector<Frame> payload)
 }
 
 Header Incoming::header() const {
-  return {JobId(message_->job()),
-          Generation(message_->generation()),
-          static_cast<Role>(message_->role()),
-          Rank(message_->rank()),
-          Incarnation(message_->incarnation()),
-          Clock(message_->clock()),
+  return {JobId(message_->job()),        Generation(message_->generation()),   static_cast<Role>(message_->role()),
+          Rank(message_->rank()),        Incarnation(message_->incarnation()), Clock(message_->clock()),
           Sequence(message_->sequence())};
 }
 
 Outgoing compose_union(const Header& header, wire::BodyUnion body) {
   flatbuffers::FlatBufferBuilder builder(256);
   const auto packed = body.Pack(builder);
-  builder.Finish(wire::CreateMessage(builder, limits::kProtocol, header.job.value, header.generation.value,
-                                     static_cast<std::uint8_t>(header.role), header.rank.value,
-                                     header.incarnation.value, header.clock.value, header.sequence.value,
-                                     body.type, packed),
-                 wire::MessageIdentifier());
+  builder.Finish(
+      wire::CreateMessage(builder, limits::kProtocol, header.job.value, header.generation.value,
+                          static_cast<std::uint8_t>(header.role), header.rank.value, header.incarnation.value,
+                          header.clock.value, header.sequence.value, body.type, packed),
+      wire::MessageIdentifier());
   auto* owned = new flatbuffers::DetachedBuffer(builder.Release());
   Outgoing message;
-  message.header =
-      Frame({reinterpret_cast<const std::byte*>(owned->data()), owned->size()},
-            [](void* context) { delete static_cast<flatbuffers::DetachedBuffer*>(context); }, owned);
+  message.header = Frame(
+      {reinterpret_cast<const std::byte*>(owned->data()), owned->size()},
+      [](void* context) { delete static_cast<flatbuffers::DetachedBuffer*>(context); }, owned);
   return message;
 }
 
@@ -66,8 +58,8 @@ std::optional<Refusal> refuse(const Incoming& message, JobId job) {
     return Refusal{wire::Fault::protocol,
                    fmt::format("protocol version {} found, {} expected", message.protocol(), limits::kProtocol)};
   if (message.header().job != job)
-    return Refusal{wire::Fault::refused, fmt::format("belongs to job {:016x}, this is job {:016x}",
-                                                     message.header().job.value, job.value)};
+    return Refusal{wire::Fault::refused,
+                   fmt::format("belongs to job {:016x}, this is job {:016x}", message.header().job.value, job.value)};
   return std::nullopt;
 }
 

@@ -5,15 +5,15 @@
 // Outgoing is what a machine wants sent: `compose` packs the header frame; payload frames are appended in entry order.
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "common/base/error.h"
 #include "common/base/types.h"
 #include "common/wire/frame.h"
 #include "schemas/message_generated.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
 
 namespace parley {
 

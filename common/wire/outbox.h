@@ -2,11 +2,11 @@
 // after each call and may reuse it.
 #pragma once
 
-#include <utility>
-#include <vector>
-
 #include "common/base/types.h"
 #include "common/wire/message.h"
+
+#include <utility>
+#include <vector>
 
 namespace parley {
 

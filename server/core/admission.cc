@@ -34,9 +34,11 @@ Result<Model> model_of(const wire::Register& registration, const std::string& na
 std::optional<std::string> first_difference(const Model& ours, const Model& theirs) {
   if (auto difference = first_difference(ours.tensors, ours.from, theirs.tensors, theirs.from)) return difference;
   if (ours.slice_bytes != theirs.slice_bytes)
-    return fmt::format("slices: {} has {} bytes, {} has {}", ours.from, ours.slice_bytes, theirs.from, theirs.slice_bytes);
+    return fmt::format("slices: {} has {} bytes, {} has {}", ours.from, ours.slice_bytes, theirs.from,
+                       theirs.slice_bytes);
   if (ours.samples != theirs.samples)
-    return fmt::format("training set: {} has {} samples, {} has {}", ours.from, ours.samples, theirs.from, theirs.samples);
+    return fmt::format("training set: {} has {} samples, {} has {}", ours.from, ours.samples, theirs.from,
+                       theirs.samples);
   return std::nullopt;
 }
 

@@ -2,15 +2,15 @@
 // model is the one the others are compared with.
 #pragma once
 
+#include "common/base/error.h"
+#include "common/control/registration.h"
+#include "common/layout/layout.h"
+
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
-
-#include "common/base/error.h"
-#include "common/control/registration.h"
-#include "common/layout/layout.h"
 
 namespace parley {
 

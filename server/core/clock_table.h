@@ -2,12 +2,12 @@
 // clocks 0 .. pushed(w) - 1. Owned by the slice's shard.
 #pragma once
 
+#include "common/base/types.h"
+#include "server/core/worker_group.h"
+
 #include <algorithm>
 #include <cstdint>
 #include <vector>
-
-#include "common/base/types.h"
-#include "server/core/worker_group.h"
 
 namespace parley {
 

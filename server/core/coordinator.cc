@@ -1,11 +1,11 @@
 #include "server/core/coordinator.h"
 
+#include "common/base/log.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
-
-#include "common/base/log.h"
 
 namespace parley {
 
@@ -26,8 +26,8 @@ void Coordinator::receive(Route route, const Incoming& message, Instant now, Out
   RosterEntry* entry = roster_.find(from.role, from.rank, from.incarnation);
   if (entry == nullptr) {
     out.send(route, compose_error(header(), wire::Fault::ended,
-                                  fmt::format("{} with incarnation {} does not take part in this job", sender_name(from),
-                                              from.incarnation)));
+                                  fmt::format("{} with incarnation {} does not take part in this job",
+                                              sender_name(from), from.incarnation)));
     return;
   }
   entry->route = route;
@@ -149,9 +149,8 @@ void Coordinator::advance(Instant now, Out& out) {
       blocks_.emplace(blocks);
     }
   }
-  const bool all_finished = std::ranges::all_of(roster_.entries(), [](const auto& item) {
-    return item.first.first != Role::worker || item.second.finished;
-  });
+  const bool all_finished = std::ranges::all_of(
+      roster_.entries(), [](const auto& item) { return item.first.first != Role::worker || item.second.finished; });
   if (phase_ == wire::Phase::running && all_finished) phase_ = wire::Phase::all_finished;
   if (phase_ == wire::Phase::all_finished && all_done(Role::worker)) {
     phase_ = wire::Phase::closing;
@@ -162,9 +161,8 @@ void Coordinator::advance(Instant now, Out& out) {
 }
 
 bool Coordinator::all_done(Role role) const {
-  return std::ranges::all_of(roster_.entries(), [role](const auto& item) {
-    return item.first.first != role || item.second.done.has_value();
-  });
+  return std::ranges::all_of(
+      roster_.entries(), [role](const auto& item) { return item.first.first != role || item.second.done.has_value(); });
 }
 
 void Coordinator::next_block(Route route, Rank worker, const Incoming& message, Out& out) {
@@ -219,7 +217,8 @@ Outgoing Coordinator::membership(Role to) {
     member->incarnation = entry.incarnation.value;
     member->finished = entry.finished;
     body.members.push_back(std::move(member));
-    if (key.first == Role::server) body.shards.insert(body.shards.end(), entry.endpoints.begin(), entry.endpoints.end());
+    if (key.first == Role::server)
+      body.shards.insert(body.shards.end(), entry.endpoints.begin(), entry.endpoints.end());
   }
   if (to == Role::server && model_) {
     body.layout = pack_layout(model_->tensors, model_->slice_bytes, model_->fingerprint);

@@ -2,17 +2,14 @@
 // announces who takes part and where the shards are, and ends the job. It lives in server 0 but stands on no data path.
 // No socket, thread, lock, clock or file.
 //
-// Phases: gathering -> running -> all_finished -> closing -> over. A lost or failing process ends the job from any phase.
+// Phases: gathering -> running -> all_finished -> closing -> over. A lost or failing process ends the job from any
+// phase.
 //
 // Invariants
 //  1. It keeps nothing that registrations cannot rebuild.
 //  2. A rank with a living holder is never given to a second process; incarnations are never reused.
 //  3. Every wait has a limit and says whom it waits for.
 #pragma once
-
-#include <cstdint>
-#include <optional>
-#include <string>
 
 #include "common/base/instant.h"
 #include "common/base/types.h"
@@ -22,6 +19,10 @@
 #include "server/core/admission.h"
 #include "server/core/key_value_store.h"
 #include "server/core/roster.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
 
 namespace parley {
 

@@ -1,12 +1,12 @@
 #include "server/core/dense_store.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-
 #include "common/base/log.h"
 #include "common/optimizer/inspect.h"
 #include "common/optimizer/mean.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
 
 namespace parley {
 namespace {
@@ -83,9 +83,8 @@ std::string DenseStore::name_non_finite(const Slice& slice, std::span<const Cont
     if (gradients_[i] == nullptr) continue;
     const std::span<const float> values(gradients_[i], part.count);
     if (const auto at = find_non_finite(values))
-      return fmt::format("gradient of worker {} is not finite: tensor '{}' has {} at element {}",
-                         contributions[i].rank, tensor, values[*at],
-                         *at + (slice.offset + part.begin - layout_.place(part.tensor).offset));
+      return fmt::format("gradient of worker {} is not finite: tensor '{}' has {} at element {}", contributions[i].rank,
+                         tensor, values[*at], *at + (slice.offset + part.begin - layout_.place(part.tensor).offset));
   }
   return fmt::format("the mean of the workers' gradients overflows float32: tensor '{}'", tensor);
 }

@@ -1,18 +1,11 @@
-// The values of the slices that one shard owns: two readable versions of the weights, optimizer state, and the fused step
-// from the workers' gradients to the next version. Owned by its shard, one thread.
+// The values of the slices that one shard owns: two readable versions of the weights, optimizer state, and the fused
+// step from the workers' gradients to the next version. Owned by its shard, one thread.
 //
 // Invariants
 //  1. Version v stays readable (lend, values) until version v + 2 is published; a lent frame stays valid for good.
 //  2. The result of apply() depends on the contributions' values and their order alone, which is rank order.
 //  3. Nothing of a slice changes before its mean was found finite.
 #pragma once
-
-#include <cstdint>
-#include <optional>
-#include <span>
-#include <string>
-#include <unordered_map>
-#include <vector>
 
 #include "common/base/types.h"
 #include "common/layout/layout.h"
@@ -21,6 +14,13 @@
 #include "common/optimizer/slice_optimizer.h"
 #include "common/wire/frame.h"
 #include "server/core/weight_buffer.h"
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
 
 namespace parley {
 

@@ -1,6 +1,8 @@
 // The rendezvous of the collectives: keys are set once or again, and a get waits for its key. Owned by the coordinator.
 #pragma once
 
+#include "common/base/types.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -8,8 +10,6 @@
 #include <string>
 #include <utility>
 #include <vector>
-
-#include "common/base/types.h"
 
 namespace parley {
 

@@ -1,13 +1,14 @@
-// A push of one slice as a shard keeps it: until its clock is complete (bsp), and its answer's address until that leaves.
+// A push of one slice as a shard keeps it: until its clock is complete (bsp), and its answer's address until that
+// leaves.
 #pragma once
-
-#include <cstdint>
-#include <vector>
 
 #include "common/base/instant.h"
 #include "common/base/types.h"
 #include "common/wire/frame.h"
 #include "common/wire/outbox.h"
+
+#include <cstdint>
+#include <vector>
 
 namespace parley {
 

@@ -1,11 +1,11 @@
 // Answers that leave in one step of a shard, gathered so that slices for the same connection travel in one message.
 #pragma once
 
-#include <vector>
-
 #include "common/wire/frame.h"
 #include "common/wire/message.h"
 #include "common/wire/outbox.h"
+
+#include <vector>
 
 namespace parley {
 

@@ -37,9 +37,7 @@ RosterEntry& Roster::enter(Key key, std::uint64_t start_count) {
   return entry;
 }
 
-bool Roster::everybody_is_here() const {
-  return entries_.size() == std::size_t{expected_[0]} + expected_[1];
-}
+bool Roster::everybody_is_here() const { return entries_.size() == std::size_t{expected_[0]} + expected_[1]; }
 
 std::string Roster::missing() const {
   std::string text;

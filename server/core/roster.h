@@ -2,17 +2,17 @@
 // coordinator; it also remembers the highest incarnation of every rank, so that none is ever handed out twice.
 #pragma once
 
+#include "common/base/instant.h"
+#include "common/base/types.h"
+#include "common/control/registration.h"
+#include "common/wire/outbox.h"
+
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
-
-#include "common/base/instant.h"
-#include "common/base/types.h"
-#include "common/control/registration.h"
-#include "common/wire/outbox.h"
 
 namespace parley {
 

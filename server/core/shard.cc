@@ -1,5 +1,7 @@
 #include "server/core/shard.h"
 
+#include "common/base/log.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,8 +9,6 @@
 #include <chrono>
 #include <cstring>
 #include <utility>
-
-#include "common/base/log.h"
 
 namespace parley {
 namespace {
@@ -302,8 +302,7 @@ void Shard::malformed(const Header& from, const std::string& what) {
 
 Header Shard::header(Clock clock) {
   ++sequence_;
-  return {options_.job,   options_.generation, Role::server, options_.server, options_.incarnation,
-          clock,          sequence_};
+  return {options_.job, options_.generation, Role::server, options_.server, options_.incarnation, clock, sequence_};
 }
 
 }  // namespace parley

@@ -1,23 +1,17 @@
-// The state machine of one shard: a message goes in together with the time, messages come out. It owns its slices alone;
-// no socket, thread, lock, clock or file. One thread (server/shard_loop.h) or the simulator drives it.
+// The state machine of one shard: a message goes in together with the time, messages come out. It owns its slices
+// alone; no socket, thread, lock, clock or file. One thread (server/shard_loop.h) or the simulator drives it.
 //
 // Invariants (docs/design.md, 'Protocol rules')
-//  1. A push of (rank, clock) changes a slice at most once, whatever is repeated, reordered or sent by a dead incarnation.
-//  2. In bsp version t + 1 of a slice is the mean of all members' pushes of clock t in rank order, one optimizer step on
-//     version t; the result depends on neither arrival order nor the number of shards.
+//  1. A push of (rank, clock) changes a slice at most once, whatever is repeated, reordered or sent by a dead
+//     incarnation.
+//  2. In bsp version t + 1 of a slice is the mean of all members' pushes of clock t in rank order, one optimizer step
+//     on version t; the result depends on neither arrival order nor the number of shards.
 //  3. An answer to a push of clock c leaves when the sync policy allows it (sync_policy.h), carries the pusher's own
 //     update, and goes to the connection of the newest message for that slice.
 //  4. Of two messages of one incarnation for one slice the higher sequence counts; a late lower one is dropped.
 //  5. A higher incarnation of a worker voids its pushes not yet applied; a lower one is answered Error(ended).
 //  6. Nothing is applied before it was found finite; with verdicts, before all shards agreed on the clock.
 #pragma once
-
-#include <cstdint>
-#include <map>
-#include <optional>
-#include <span>
-#include <string>
-#include <vector>
 
 #include "common/base/instant.h"
 #include "common/base/types.h"
@@ -33,6 +27,13 @@
 #include "server/core/verdict_round.h"
 #include "server/core/worker_group.h"
 
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
 namespace parley {
 
 struct ShardOptions {
@@ -44,8 +45,8 @@ struct ShardOptions {
   std::uint32_t workers = 1;
   SyncPolicy sync;
   // Decisions over the whole gradient; either makes a bsp clock two-phase (rule 10).
-  double clip_norm = 0;             // 0: none
-  bool skip_non_finite = false;     // false: a non-finite gradient stops the job
+  double clip_norm = 0;          // 0: none
+  bool skip_non_finite = false;  // false: a non-finite gradient stops the job
 };
 
 // Counts since the start; the loop publishes them.
@@ -61,7 +62,7 @@ struct ShardCounters {
 };
 
 struct ShardOutbox {
-  Outbox<Route> replies;    // to workers
+  Outbox<Route> replies;     // to workers
   Outbox<ShardId> verdicts;  // to other shards
   // Why the job has to stop (a non-finite gradient), once.
   std::optional<std::string> fault;

@@ -1,10 +1,10 @@
 // The half of Shard that turns pushes into versions: one-phase and two-phase clocks.
+#include "server/core/shard.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
-
-#include "server/core/shard.h"
 
 namespace parley {
 namespace {

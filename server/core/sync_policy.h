@@ -6,10 +6,10 @@
 //    each answer the asker's clock less the smallest pushed clock is at most s (Ho et al., NIPS 2013).
 #pragma once
 
+#include "common/base/types.h"
+
 #include <cstdint>
 #include <limits>
-
-#include "common/base/types.h"
 
 namespace parley {
 
@@ -21,14 +21,10 @@ struct SyncPolicy {
   bool gathers() const { return staleness == 0; }
 
   // pushed: the slowest member's count of pushes (it pushed clocks 0 .. pushed - 1).
-  bool may_answer(Clock asked, Clock pushed) const {
-    return pushed > asked || asked.value - pushed.value < staleness;
-  }
+  bool may_answer(Clock asked, Clock pushed) const { return pushed > asked || asked.value - pushed.value < staleness; }
 
   // The asker's clock less the smallest pushed clock; 0 where the asker is not ahead.
-  static std::uint64_t lead(Clock asked, Clock pushed) {
-    return pushed > asked ? 0 : asked.value + 1 - pushed.value;
-  }
+  static std::uint64_t lead(Clock asked, Clock pushed) { return pushed > asked ? 0 : asked.value + 1 - pushed.value; }
 };
 
 }  // namespace parley

@@ -1,16 +1,16 @@
-// The first phase of a two-phase clock: every shard judges its part of the gradient (finite? sum of squares a slice), and
-// nobody applies before all verdicts of that clock are known. All shards combine the same numbers in slice order, so all
-// decide alike whatever the number of shards.
+// The first phase of a two-phase clock: every shard judges its part of the gradient (finite? sum of squares a slice),
+// and nobody applies before all verdicts of that clock are known. All shards combine the same numbers in slice order,
+// so all decide alike whatever the number of shards.
 //
 // Owned by one shard. Verdicts of clock t are kept until t + 1 is applied here: a neighbour may ask again.
 #pragma once
+
+#include "common/base/types.h"
 
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <vector>
-
-#include "common/base/types.h"
 
 namespace parley {
 
@@ -25,7 +25,7 @@ struct ShardVerdict {
 };
 
 struct ClockDecision {
-  bool skip = false;           // the clock is dropped: versions advance, state does not
+  bool skip = false;            // the clock is dropped: versions advance, state does not
   float gradient_scale = 1.0F;  // factor on every mean gradient
 };
 

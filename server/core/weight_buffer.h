@@ -5,14 +5,14 @@
 // Rule: only the store writes, and only while it holds the single reference (unshared()).
 #pragma once
 
+#include "common/layout/arena.h"
+#include "common/wire/frame.h"
+
 #include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>
-
-#include "common/layout/arena.h"
-#include "common/wire/frame.h"
 
 namespace parley {
 
@@ -46,8 +46,8 @@ class WeightBuffer {
 };
 
 // Versions of one slice: the newest and the one before stay readable; the next is written into a buffer that nobody
-// reads. A buffer still lent out when its turn comes is left to its readers and replaced; it is taken up again once they
-// are through, so there are never more than lent + 3.
+// reads. A buffer still lent out when its turn comes is left to its readers and replaced; it is taken up again once
+// they are through, so there are never more than lent + 3.
 class WeightVersions {
  public:
   explicit WeightVersions(std::uint64_t count)

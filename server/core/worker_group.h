@@ -2,13 +2,13 @@
 // pushes no more. A plain value owned by the shard.
 #pragma once
 
+#include "common/base/log.h"
+#include "common/base/types.h"
+
 #include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <vector>
-
-#include "common/base/log.h"
-#include "common/base/types.h"
 
 namespace parley {
 

@@ -1,12 +1,12 @@
 // Virtual time: events in order of (instant, insertion). One thread, no wall clock; the same seed gives the same run.
 #pragma once
 
+#include "common/base/instant.h"
+
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <utility>
-
-#include "common/base/instant.h"
 
 namespace parley::simulation {
 

@@ -30,7 +30,8 @@ void Ledger::leaves(ShardId shard, const Outgoing& message, Rank to) {
     const wire::SliceWeights& entry = *body->slices()->Get(i);
     const auto found = asked_.find({to, entry.answers()});
     if (found == asked_.end())
-      throw Violation(fmt::format("shard {} answers sequence {} of worker {}, which never arrived", shard, entry.answers(), to));
+      throw Violation(
+          fmt::format("shard {} answers sequence {} of worker {}, which never arrived", shard, entry.answers(), to));
     const auto& ranks = pushed_[entry.slice()];
     std::uint64_t distinct = 0;
     std::uint64_t deepest = 0;
@@ -40,23 +41,26 @@ void Ledger::leaves(ShardId shard, const Outgoing& message, Rank to) {
     }
     const std::uint64_t most = sync_.gathers() ? deepest : distinct;
     if (entry.version() > most)
-      throw Violation(fmt::format("slice {} has version {} after {} pushes: one was applied twice", entry.slice(), entry.version(), most));
+      throw Violation(fmt::format("slice {} has version {} after {} pushes: one was applied twice", entry.slice(),
+                                  entry.version(), most));
     if (!found->second.push) continue;
     ++answers_checked_;
     const Clock asked = found->second.clock;
     if (entry.version() < ranks[to.value].size())
-      throw Violation(fmt::format("slice {} version {} does not hold worker {}'s own {} pushes", entry.slice(), entry.version(), to,
-                                  ranks[to.value].size()));
+      throw Violation(fmt::format("slice {} version {} does not hold worker {}'s own {} pushes", entry.slice(),
+                                  entry.version(), to, ranks[to.value].size()));
     for (std::uint32_t rank = 0; rank < workers_; ++rank) {
       const auto end = ended_.find({shard, Rank(rank)});
       const Clock pushed(ranks[rank].size());
       if (end != ended_.end() && pushed >= end->second) continue;
       if (pushed <= asked && asked.value - pushed.value >= sync_.staleness)
-        throw Violation(fmt::format("slice {}: clock {} of worker {} is answered while worker {} has pushed {} clocks (staleness {})",
-                                    entry.slice(), asked, to, rank, pushed, sync_.staleness));
+        throw Violation(fmt::format(
+            "slice {}: clock {} of worker {} is answered while worker {} has pushed {} clocks (staleness {})",
+            entry.slice(), asked, to, rank, pushed, sync_.staleness));
     }
     if (entry.lead() > sync_.staleness)
-      throw Violation(fmt::format("slice {}: an answer claims a lead of {} over a bound of {}", entry.slice(), entry.lead(), sync_.staleness));
+      throw Violation(fmt::format("slice {}: an answer claims a lead of {} over a bound of {}", entry.slice(),
+                                  entry.lead(), sync_.staleness));
   }
 }
 

@@ -1,20 +1,21 @@
-// The checker of the protocol's promises, kept apart from the machines: it watches what arrives at shards and what leaves
-// them, and throws Violation at the first broken promise.
+// The checker of the protocol's promises, kept apart from the machines: it watches what arrives at shards and what
+// leaves them, and throws Violation at the first broken promise.
 //
-//  - ssp bound: an answer to (rank, clock) leaves only when every worker that has not finished pushed clock - s (bsp: s = 0).
+//  - ssp bound: an answer to (rank, clock) leaves only when every worker that has not finished pushed clock - s (bsp: s
+//    = 0).
 //  - own pushes are visible: the version answered has taken in every push of the asker.
 //  - applied once: no version ever exceeds the number of distinct pushes (asp, ssp) or clocks (bsp) that arrived.
 #pragma once
+
+#include "common/base/types.h"
+#include "common/wire/message.h"
+#include "server/core/sync_policy.h"
 
 #include <cstdint>
 #include <map>
 #include <set>
 #include <stdexcept>
 #include <vector>
-
-#include "common/base/types.h"
-#include "common/wire/message.h"
-#include "server/core/sync_policy.h"
 
 namespace parley::simulation {
 

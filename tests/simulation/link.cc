@@ -1,9 +1,9 @@
 #include "tests/simulation/link.h"
 
+#include "common/base/log.h"
+
 #include <algorithm>
 #include <utility>
-
-#include "common/base/log.h"
 
 namespace parley::simulation {
 

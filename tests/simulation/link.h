@@ -6,16 +6,16 @@
 // route; everything else is lost; the dialing side learns that it has a new connection.
 #pragma once
 
+#include "common/base/random.h"
+#include "common/wire/message.h"
+#include "common/wire/outbox.h"
+#include "tests/simulation/event_queue.h"
+
 #include <cstdint>
 #include <functional>
 #include <list>
 #include <memory>
 #include <vector>
-
-#include "common/base/random.h"
-#include "common/wire/message.h"
-#include "common/wire/outbox.h"
-#include "tests/simulation/event_queue.h"
 
 namespace parley::simulation {
 

@@ -1,10 +1,10 @@
 #include "tests/simulation/reference.h"
 
-#include <algorithm>
-#include <cmath>
-
 #include "common/optimizer/inspect.h"
 #include "common/optimizer/optimizer.h"
+
+#include <algorithm>
+#include <cmath>
 
 namespace parley::simulation {
 
@@ -53,7 +53,8 @@ std::optional<std::vector<float>> Reference::mean(Clock clock, std::uint32_t ten
   std::vector<float> result(weights.size(), 0.0F);
   if (layout_.tensor(tensor).kind == TensorKind::buffer) {
     const Rank lowest = *std::ranges::find_if(ranks, [&](Rank rank) { return scenario_.present(rank, clock, tensor); });
-    for (std::uint64_t i = 0; i < result.size(); ++i) result[i] = scenario_.gradient(lowest, clock, tensor, i, weights[i]);
+    for (std::uint64_t i = 0; i < result.size(); ++i)
+      result[i] = scenario_.gradient(lowest, clock, tensor, i, weights[i]);
     return result;
   }
   const auto after = static_cast<float>(1.0 / static_cast<double>(equal ? count : total));
@@ -112,8 +113,8 @@ void Reference::step(Clock clock) {
         for (float& value : gradient) value *= clip;
       SlotSpans spans;
       for (std::size_t slot = 0; slot < slots_[tensor].size(); ++slot) spans[slot] = slots_[tensor][slot];
-      const auto scalars = step_scalars(scenario_.store.optimizer, scenario_.store.groups[layout_.tensor(tensor).group], rate,
-                                        ++steps_[tensor]);
+      const auto scalars = step_scalars(scenario_.store.optimizer, scenario_.store.groups[layout_.tensor(tensor).group],
+                                        rate, ++steps_[tensor]);
       apply(scenario_.store.optimizer, scalars, gradient, versions_.back()[tensor], next[tensor], spans);
     }
   }

@@ -1,14 +1,15 @@
-// The sequential reference of a bsp run: one loop over clocks and whole tensors, written apart from the product (no slices,
-// no shards, no messages). Version c of every tensor is kept, so that a worker's weights can be compared at each clock.
+// The sequential reference of a bsp run: one loop over clocks and whole tensors, written apart from the product (no
+// slices, no shards, no messages). Version c of every tensor is kept, so that a worker's weights can be compared at
+// each clock.
 #pragma once
-
-#include <optional>
-#include <string>
-#include <vector>
 
 #include "common/base/types.h"
 #include "common/layout/layout.h"
 #include "tests/simulation/scenario.h"
+
+#include <optional>
+#include <string>
+#include <vector>
 
 namespace parley::simulation {
 

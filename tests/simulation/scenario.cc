@@ -1,12 +1,12 @@
 #include "tests/simulation/scenario.h"
 
+#include "common/base/random.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <limits>
-
-#include "common/base/random.h"
 
 namespace parley::simulation {
 namespace {
@@ -16,7 +16,9 @@ std::uint64_t hash(std::uint64_t a, std::uint64_t b, std::uint64_t c = 0, std::u
 }
 
 // Uniform in [-1, 1], a multiple of 2^-20.
-float unit(std::uint64_t h) { return static_cast<float>(static_cast<std::int64_t>(h % 2097153) - 1048576) / 1048576.0F; }
+float unit(std::uint64_t h) {
+  return static_cast<float>(static_cast<std::int64_t>(h % 2097153) - 1048576) / 1048576.0F;
+}
 
 std::vector<TensorSpec> draw_tensors(RandomStream& random) {
   static const std::vector<std::vector<std::int64_t>> shapes = {{},     {1},       {3},     {0},  {3, 0, 2}, {16},
@@ -63,12 +65,15 @@ bool Scenario::present(Rank rank, Clock clock, std::uint32_t tensor) const {
 }
 
 float Scenario::gradient(Rank rank, Clock clock, std::uint32_t tensor, std::uint64_t element, float weight) const {
-  if (non_finite && non_finite->rank == rank && non_finite->clock == clock && non_finite->tensor == tensor && element == 0)
+  if (non_finite && non_finite->rank == rank && non_finite->clock == clock && non_finite->tensor == tensor &&
+      element == 0)
     return std::numeric_limits<float>::quiet_NaN();
   return unit(hash(seed, 13, rank.value, clock.value, mix64(tensor) + element)) + 0.25F * weight;
 }
 
-float Scenario::initial(std::uint32_t tensor, std::uint64_t element) const { return unit(hash(seed, 14, tensor, element)); }
+float Scenario::initial(std::uint32_t tensor, std::uint64_t element) const {
+  return unit(hash(seed, 14, tensor, element));
+}
 
 std::uint64_t Scenario::last_clock(Rank rank) const {
   const std::uint64_t own = steps[rank.value];
@@ -77,12 +82,13 @@ std::uint64_t Scenario::last_clock(Rank rank) const {
 
 std::string Scenario::describe() const {
   return fmt::format(
-      "seed {}: {} servers x {} shards, {} workers, staleness {}, {} tensors, slices of {} bytes, optimizer {}, steps [{}], "
+      "seed {}: {} servers x {} shards, {} workers, staleness {}, {} tensors, slices of {} bytes, optimizer {}, steps "
+      "[{}], "
       "{} samples, absent {:.1f}, {} resets, clip {}, skip {}",
       seed, servers, shards_per_server, workers,
-      sync.staleness == SyncPolicy::kUnbounded ? std::string("unbounded") : std::to_string(sync.staleness), tensors.size(),
-      slice_bytes, static_cast<int>(store.optimizer.kind), fmt::join(steps, ","), equal_samples ? "equal" : "unequal",
-      absent_rate, resets, clip_norm, skip_non_finite);
+      sync.staleness == SyncPolicy::kUnbounded ? std::string("unbounded") : std::to_string(sync.staleness),
+      tensors.size(), slice_bytes, static_cast<int>(store.optimizer.kind), fmt::join(steps, ","),
+      equal_samples ? "equal" : "unequal", absent_rate, resets, clip_norm, skip_non_finite);
 }
 
 Scenario draw(std::uint64_t seed, SyncPolicy sync) {
@@ -110,8 +116,10 @@ Scenario draw(std::uint64_t seed, SyncPolicy sync) {
       scenario.non_finite = {Rank(static_cast<std::uint32_t>(random.below(scenario.workers))), Clock(random.below(6)),
                              static_cast<std::uint32_t>(random.below(scenario.tensors.size()))};
     // A model without a single value has nothing that holds a worker back at the stop clock.
-    const bool any_value = std::ranges::any_of(scenario.tensors, [](const TensorSpec& t) { return t.element_count() > 0; });
-    if (any_value && random.below(5) == 0 && scenario.steps[0] > 2) scenario.stop_at = Clock(1 + random.below(scenario.steps[0] - 1));
+    const bool any_value =
+        std::ranges::any_of(scenario.tensors, [](const TensorSpec& t) { return t.element_count() > 0; });
+    if (any_value && random.below(5) == 0 && scenario.steps[0] > 2)
+      scenario.stop_at = Clock(1 + random.below(scenario.steps[0] - 1));
   }
   return scenario;
 }

@@ -1,11 +1,6 @@
-// What one simulated run does, drawn from its seed: every knob is random (swarm testing), so that rare combinations come
-// up by themselves.
+// What one simulated run does, drawn from its seed: every knob is random (swarm testing), so that rare combinations
+// come up by themselves.
 #pragma once
-
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <vector>
 
 #include "common/base/types.h"
 #include "common/layout/layout.h"
@@ -13,6 +8,11 @@
 #include "common/optimizer/schedule.h"
 #include "server/core/dense_store.h"
 #include "server/core/sync_policy.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
 
 namespace parley::simulation {
 
@@ -29,8 +29,8 @@ struct Scenario {
   bool skip_non_finite = false;
   std::vector<std::uint64_t> steps;  // a rank: how many it takes before its data ends
   bool equal_samples = true;
-  double absent_rate = 0;      // how often a tensor has no gradient on a rank
-  std::uint32_t resets = 0;    // broken connections between workers and shards
+  double absent_rate = 0;    // how often a tensor has no gradient on a rank
+  std::uint32_t resets = 0;  // broken connections between workers and shards
   std::optional<Rank> slow_rank;
   std::optional<Clock> stop_at;  // bsp: rank 0 asks the group to stop there
   struct NonFinite {

@@ -1,13 +1,13 @@
 #include "tests/simulation/sim_cluster.h"
 
+#include "common/control/member.h"
+#include "tests/simulation/link.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
 #include <utility>
-
-#include "common/control/member.h"
-#include "tests/simulation/link.h"
 
 namespace parley::simulation {
 namespace {
@@ -114,7 +114,8 @@ void SimCluster::make_servers() {
 
 void SimCluster::make_workers() {
   for (std::uint32_t rank = 0; rank < scenario_.workers; ++rank) {
-    workers_.push_back(std::make_unique<SimWorker>(scenario_, layout_, placement_, reference_.get(), events_, random_, Rank(rank)));
+    workers_.push_back(
+        std::make_unique<SimWorker>(scenario_, layout_, placement_, reference_.get(), events_, random_, Rank(rank)));
     SimWorker* worker = workers_.back().get();
     Link* control = control_link([worker](Incoming message) { worker->receive_control(message); },
                                  [worker] { worker->control_reconnected(); });
@@ -122,9 +123,10 @@ void SimCluster::make_workers() {
     auto& links = data_links_.emplace_back();
     for (std::uint32_t shard = 0; shard < scenario_.shard_count(); ++shard) {
       const ShardId id(shard);
-      links.push_back(link({[this, id](Route route, Incoming message) { shard_receives(id, route, std::move(message)); },
-                            [worker, id](Incoming message) { worker->receive(id, std::move(message)); },
-                            [worker, id] { worker->reconnected(id); }}));
+      links.push_back(
+          link({[this, id](Route route, Incoming message) { shard_receives(id, route, std::move(message)); },
+                [worker, id](Incoming message) { worker->receive(id, std::move(message)); },
+                [worker, id] { worker->reconnected(id); }}));
       shards.push_back(links.back().get());
     }
     worker->connect(control, std::move(shards));
@@ -182,7 +184,8 @@ void SimCluster::server_receives(SimServer& server, std::uint32_t index, const I
 }
 
 void SimCluster::shard_receives(ShardId id, Route route, Incoming message) {
-  note(mix64(message.header().sequence.value) ^ (std::uint64_t{id.value} << 32) ^ static_cast<std::uint64_t>(events_.now().time_since_epoch().count()));
+  note(mix64(message.header().sequence.value) ^ (std::uint64_t{id.value} << 32) ^
+       static_cast<std::uint64_t>(events_.now().time_since_epoch().count()));
   SimServer& server = servers_[id.value / scenario_.shards_per_server];
   if (server.shards.empty()) {
     server.held.emplace_back(id.value, std::pair(route, std::move(message)));
@@ -206,7 +209,8 @@ void SimCluster::send_from_shard(ShardId id, ShardOutbox& out) {
     }
   for (auto& send : out.verdicts.sends()) {
     std::vector<Frame> none;
-    auto message = std::make_shared<Incoming>(*Incoming::parse(Frame::copy(send.message.header.bytes()), std::move(none)));
+    auto message =
+        std::make_shared<Incoming>(*Incoming::parse(Frame::copy(send.message.header.bytes()), std::move(none)));
     events_.after(Duration(1 + random_.below(static_cast<std::uint64_t>(kDelayMax.count()))),
                   [this, to = send.to, message] { shard_receives(to, Route(0), std::move(*message)); });
   }
@@ -258,16 +262,19 @@ RunResult SimCluster::run() {
 }
 
 void SimCluster::check_end(RunResult& result) const {
-  if (coordinator_.roster_size() != scenario_.servers + scenario_.workers) throw Violation("the roster is short at the end");
+  if (coordinator_.roster_size() != scenario_.servers + scenario_.workers)
+    throw Violation("the roster is short at the end");
   std::uint64_t clocks = 0;
-  for (std::uint32_t rank = 0; rank < scenario_.workers; ++rank) clocks = std::max(clocks, scenario_.last_clock(Rank(rank)));
+  for (std::uint32_t rank = 0; rank < scenario_.workers; ++rank)
+    clocks = std::max(clocks, scenario_.last_clock(Rank(rank)));
   for (const SimServer& server : servers_)
     for (const auto& shard : server.shards) {
       result.late += shard->counters().late;
       for (const SliceId slice : shard->slices()) {
         const std::uint64_t expected = scenario_.sync.gathers() ? clocks : ledger_.pushes(slice);
         if (shard->store().version(slice).value != expected)
-          throw Violation(fmt::format("slice {} ends at version {}, expected {}", slice, shard->store().version(slice), expected));
+          throw Violation(
+              fmt::format("slice {} ends at version {}, expected {}", slice, shard->store().version(slice), expected));
       }
     }
   for (const auto& worker : workers_) {
@@ -278,7 +285,8 @@ void SimCluster::check_end(RunResult& result) const {
       if (worker == workers_.front()) result.weights.push_back(values);
       const auto& expected = reference_ ? reference_->values(Clock(clocks), tensor) : result.weights[tensor];
       if (std::memcmp(values.data(), expected.data(), values.size() * sizeof(float)) != 0)
-        throw Violation(fmt::format("final weights of '{}' at worker {} differ from the reference", layout_.tensor(tensor).name, worker->rank()));
+        throw Violation(fmt::format("final weights of '{}' at worker {} differ from the reference",
+                                    layout_.tensor(tensor).name, worker->rank()));
     }
   }
   result.events = events_.steps();

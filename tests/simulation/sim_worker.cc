@@ -1,13 +1,13 @@
 #include "tests/simulation/sim_worker.h"
 
+#include "common/base/log.h"
+#include "tests/simulation/ledger.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
 #include <utility>
-
-#include "common/base/log.h"
-#include "tests/simulation/ledger.h"
 
 namespace parley::simulation {
 namespace {
@@ -28,8 +28,8 @@ MemberOptions member_options(const Scenario& scenario, Rank rank) {
 
 }  // namespace
 
-SimWorker::SimWorker(const Scenario& scenario, const Layout& layout, const Placement& placement, const Reference* reference,
-                     EventQueue& events, RandomStream& random, Rank rank)
+SimWorker::SimWorker(const Scenario& scenario, const Layout& layout, const Placement& placement,
+                     const Reference* reference, EventQueue& events, RandomStream& random, Rank rank)
     : scenario_(scenario),
       layout_(layout),
       placement_(placement),
@@ -64,7 +64,8 @@ void SimWorker::receive_control(const Incoming& message) {
   Member::Out out;
   member_.receive(message, events_.now(), out);
   send_control(out);
-  if (member_.over() && !member_.over()->ok) throw Violation(fmt::format("worker {}: {}", rank_, member_.over()->reason));
+  if (member_.over() && !member_.over()->ok)
+    throw Violation(fmt::format("worker {}: {}", rank_, member_.over()->reason));
   advance();
 }
 
@@ -138,7 +139,8 @@ void SimWorker::advance() {
     stage_ = Stage::final_pull;
     member_.finished(client_->clock(), control);
   }
-  if (stage_ == Stage::final_pull && client_->finished() && group.phase >= wire::Phase::all_finished) client_->pull_final(out);
+  if (stage_ == Stage::final_pull && client_->finished() && group.phase >= wire::Phase::all_finished)
+    client_->pull_final(out);
   if (stage_ == Stage::final_pull && client_->complete()) {
     stage_ = Stage::done;
     member_.done({{"clock", static_cast<double>(client_->clock().value)}}, control);
@@ -200,14 +202,16 @@ void SimWorker::check_weights(Clock clock) const {
     const auto& expected = reference_->values(clock, tensor);
     const float* found = parameters_.half(clock).data() + layout_.place(tensor).offset;
     if (std::memcmp(found, expected.data(), expected.size() * sizeof(float)) != 0)
-      throw Violation(fmt::format("worker {} computes clock {} on wrong weights of '{}'", rank_, clock, layout_.tensor(tensor).name));
+      throw Violation(fmt::format("worker {} computes clock {} on wrong weights of '{}'", rank_, clock,
+                                  layout_.tensor(tensor).name));
   }
 }
 
 std::vector<float> SimWorker::final_values(std::uint32_t tensor) const {
   const auto half = parameters_.half(client_->clock());
   const TensorPlace& place = layout_.place(tensor);
-  return {half.begin() + static_cast<std::ptrdiff_t>(place.offset), half.begin() + static_cast<std::ptrdiff_t>(place.offset + place.count)};
+  return {half.begin() + static_cast<std::ptrdiff_t>(place.offset),
+          half.begin() + static_cast<std::ptrdiff_t>(place.offset + place.count)};
 }
 
 std::string SimWorker::state() const {

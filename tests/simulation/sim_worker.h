@@ -1,11 +1,6 @@
-// A worker in the simulator: Member, ParameterClient and a stand-in for the trainer that pushes slices one by one in random
-// groups while answers to others come in already, as backward does.
+// A worker in the simulator: Member, ParameterClient and a stand-in for the trainer that pushes slices one by one in
+// random groups while answers to others come in already, as backward does.
 #pragma once
-
-#include <functional>
-#include <memory>
-#include <optional>
-#include <vector>
 
 #include "common/base/random.h"
 #include "common/control/member.h"
@@ -16,6 +11,11 @@
 #include "tests/simulation/reference.h"
 #include "tests/simulation/scenario.h"
 #include "worker/core/parameter_client.h"
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
 
 namespace parley::simulation {
 

@@ -56,9 +56,9 @@ TEST(Address, SaysWhatIsWrong) {
       {std::string(300, 'a') + ":80", "host too long"},
   };
   for (const auto& [text, why] : faults)
-    EXPECT_THAT(fault_of<UsageError>([&] { parse_address(text, "cluster.coordinator"); }),
-                AllOf(HasSubstr("cluster.coordinator: found '"), HasSubstr("(" + why + ")"),
-                      HasSubstr("expected HOST:PORT")))
+    EXPECT_THAT(
+        fault_of<UsageError>([&] { parse_address(text, "cluster.coordinator"); }),
+        AllOf(HasSubstr("cluster.coordinator: found '"), HasSubstr("(" + why + ")"), HasSubstr("expected HOST:PORT")))
         << text;
 }
 
@@ -79,8 +79,7 @@ TEST(Address, ResolvesNumbersToThemselves) {
 }
 
 TEST(Address, ResolvesLocalhostToLoopback) {
-  for (const NumericAddress& one : resolve({"localhost", 5}))
-    EXPECT_TRUE(one.is_loopback()) << one.address().text();
+  for (const NumericAddress& one : resolve({"localhost", 5})) EXPECT_TRUE(one.is_loopback()) << one.address().text();
 }
 
 TEST(Address, NamesWhatDoesNotResolve) {

@@ -26,16 +26,16 @@ Ids gather(BatchPlan& plan, Clock clock) {
   return all;
 }
 
-// All small cases: whatever the sizes, the workers together do what one worker does with the whole
-// global batch, and an epoch visits every sample once.
+// All small cases: whatever the sizes, the workers together do what one worker does with the whole global batch, and an
+// epoch visits every sample once.
 TEST(BatchPlan, AnyNumberOfWorkersEqualsOne) {
   constexpr std::uint64_t kEpochs = 2;
   for (std::uint64_t samples = 1; samples <= 13; ++samples) {
     for (std::uint64_t batch = 1; batch <= 15; ++batch) {
       BatchPlan one({.samples = samples, .global_batch = batch, .workers = 1, .seed = 5});
       for (std::uint32_t workers = 1; workers <= 8; ++workers) {
-        SCOPED_TRACE(testing::Message() << samples << " samples, global batch " << batch << ", "
-                                        << workers << " workers");
+        SCOPED_TRACE(testing::Message() << samples << " samples, global batch " << batch << ", " << workers
+                                        << " workers");
         BatchPlan plan({.samples = samples, .global_batch = batch, .workers = workers, .seed = 5});
         ASSERT_EQ(plan.total_steps(kEpochs), one.total_steps(kEpochs));
         Ids epoch;
@@ -59,8 +59,8 @@ TEST(BatchPlan, AnyNumberOfWorkersEqualsOne) {
   }
 }
 
-// Field case S03: 6001 samples over uneven workers and batches; every rank has the same number of
-// clocks by construction.
+// Field case S03: 6001 samples over uneven workers and batches; every rank has the same number of clocks by
+// construction.
 TEST(BatchPlan, TailOfAnEpochIsSplitEvenly) {
   BatchPlan plan({.samples = 6001, .global_batch = 512, .workers = 2, .seed = 1});
   EXPECT_EQ(plan.steps_per_epoch(), 12U);
@@ -112,12 +112,9 @@ TEST(BatchPlan, BatchLargerThanTheSetIsOneStep) {
 }
 
 TEST(BatchPlanDeath, RefusesNonsense) {
-  EXPECT_DEATH(BatchPlan({.samples = 0, .global_batch = 1, .workers = 1, .seed = 1}),
-               "at least one sample");
-  EXPECT_DEATH(BatchPlan({.samples = 1, .global_batch = 0, .workers = 1, .seed = 1}),
-               "global batch");
-  EXPECT_DEATH(BatchPlan({.samples = 1, .global_batch = 1, .workers = 0, .seed = 1}),
-               "at least one worker");
+  EXPECT_DEATH(BatchPlan({.samples = 0, .global_batch = 1, .workers = 1, .seed = 1}), "at least one sample");
+  EXPECT_DEATH(BatchPlan({.samples = 1, .global_batch = 0, .workers = 1, .seed = 1}), "global batch");
+  EXPECT_DEATH(BatchPlan({.samples = 1, .global_batch = 1, .workers = 0, .seed = 1}), "at least one worker");
   const BatchPlan plan({.samples = 1, .global_batch = 1, .workers = 2, .seed = 1});
   EXPECT_DEATH(static_cast<void>(plan.count(Clock(0), Rank(2))), "rank 2 of 2 workers");
 }

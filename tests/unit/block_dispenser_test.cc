@@ -20,8 +20,7 @@ TEST(BlockDispenser, HandsOutAnEpochInOrder) {
   std::optional<Block> held;
   std::vector<Block> seen;
   while ((held = data.next(kAnn, held))) seen.push_back(*held);
-  EXPECT_EQ(seen,
-            (std::vector<Block>{{0, 0, 2}, {0, 2, 4}, {0, 4, 5}, {1, 0, 2}, {1, 2, 4}, {1, 4, 5}}));
+  EXPECT_EQ(seen, (std::vector<Block>{{0, 0, 2}, {0, 2, 4}, {0, 4, 5}, {1, 0, 2}, {1, 2, 4}, {1, 4, 5}}));
   EXPECT_FALSE(data.has_unfinished());
 }
 
@@ -45,8 +44,7 @@ TEST(BlockDispenser, RepeatedRequestsGetTheSameAnswer) {
   EXPECT_EQ(data.next(kAnn, std::nullopt), first);
   const auto second = data.next(kAnn, first);
   EXPECT_EQ(data.next(kAnn, first), second) << "the reply was lost and the request came again";
-  EXPECT_EQ(data.next(kAnn, std::nullopt), second)
-      << "a new life takes over what its former one held";
+  EXPECT_EQ(data.next(kAnn, std::nullopt), second) << "a new life takes over what its former one held";
   const auto third = data.next(kAnn, second);
   EXPECT_EQ(data.next(kAnn, third), std::nullopt);
   EXPECT_EQ(data.next(kAnn, third), std::nullopt);
@@ -62,8 +60,7 @@ TEST(BlockDispenser, AReleasedBlockGoesFirst) {
   EXPECT_EQ(data.next(kBob, lost), (Block{0, 4, 6}));
 }
 
-// A rank that finds nothing left does not wait for the others; what they lose later stays for who
-// asks again.
+// A rank that finds nothing left does not wait for the others; what they lose later stays for who asks again.
 TEST(BlockDispenser, ABlockLostAtTheEndIsNotForgotten) {
   BlockDispenser data({.samples = 2, .block_samples = 2, .epochs = 1});
   const auto lost = data.next(kAnn, std::nullopt);
@@ -76,14 +73,12 @@ TEST(BlockDispenser, ABlockLostAtTheEndIsNotForgotten) {
   EXPECT_FALSE(data.has_unfinished());
 }
 
-// Random schedules of asking, repeating, dying and restoring, against a count of how often each
-// position was finished.
+// Random schedules of asking, repeating, dying and restoring, against a count of how often each position was finished.
 TEST(BlockDispenser, EverySampleIsFinishedOnceAnEpoch) {
   for (std::uint64_t seed = 0; seed < 2000; ++seed) {
     RandomStream random(seed, 0);
-    const BlockDispenserOptions options{.samples = 1 + random.below(12),
-                                        .block_samples = 1 + random.below(5),
-                                        .epochs = random.below(4)};
+    const BlockDispenserOptions options{
+        .samples = 1 + random.below(12), .block_samples = 1 + random.below(5), .epochs = random.below(4)};
     const std::uint64_t workers = 1 + random.below(4);
     BlockDispenser data(options);
     std::map<Rank, std::optional<Block>> working;  // what each rank believes it holds
@@ -110,8 +105,7 @@ TEST(BlockDispenser, EverySampleIsFinishedOnceAnEpoch) {
           ASSERT_EQ(data.next(rank, done), held) << "a repeat";
         }
         if (done && held != done) {
-          for (auto p = done->begin; p < done->end; ++p)
-            ++finished[done->epoch * options.samples + p];
+          for (auto p = done->begin; p < done->end; ++p) ++finished[done->epoch * options.samples + p];
         }
         if (held) {
           ASSERT_LT(held->begin, held->end);
@@ -131,8 +125,7 @@ TEST(BlockDispenser, RefusesAStateThatDoesNotFit) {
     return restored ? std::string() : restored.error().message;
   };
   EXPECT_EQ(fault({.epoch = 2, .position = 0, .held = {}, .returned = {}}), "");
-  EXPECT_EQ(
-      fault({.epoch = 1, .position = 2, .held = {{kBob, {1, 0, 2}}}, .returned = {{0, 2, 4}}}), "");
+  EXPECT_EQ(fault({.epoch = 1, .position = 2, .held = {{kBob, {1, 0, 2}}}, .returned = {{0, 2, 4}}}), "");
   EXPECT_EQ(fault({.epoch = 3, .position = 0, .held = {}, .returned = {}}),
             "data position is epoch 3 sample 0, the run has 2 epochs of 4 samples");
   EXPECT_EQ(fault({.epoch = 0, .position = 4, .held = {}, .returned = {}}),
@@ -141,9 +134,8 @@ TEST(BlockDispenser, RefusesAStateThatDoesNotFit) {
             "data block [2, 4) of epoch 1 was never handed out");
   EXPECT_EQ(fault({.epoch = 1, .position = 2, .held = {{kBob, {0, 2, 5}}}, .returned = {}}),
             "data block [2, 5) of epoch 0 was never handed out");
-  EXPECT_EQ(
-      fault({.epoch = 1, .position = 2, .held = {{kBob, {0, 1, 3}}}, .returned = {{0, 2, 4}}}),
-      "data blocks [1, 3) and [2, 4) of epoch 0 overlap");
+  EXPECT_EQ(fault({.epoch = 1, .position = 2, .held = {{kBob, {0, 1, 3}}}, .returned = {{0, 2, 4}}}),
+            "data blocks [1, 3) and [2, 4) of epoch 0 overlap");
 }
 
 }  // namespace

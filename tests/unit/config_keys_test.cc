@@ -27,9 +27,8 @@ TEST(ConfigKeys, AreUniqueAndStandInKnownSections) {
 
 TEST(ConfigKeys, EverySectionHasAKey) {
   for (const Section& section : sections()) {
-    EXPECT_TRUE(std::any_of(keys().begin(), keys().end(), [&](const Key& k) {
-      return k.section() == section.name;
-    })) << section.name;
+    EXPECT_TRUE(std::any_of(keys().begin(), keys().end(), [&](const Key& k) { return k.section() == section.name; }))
+        << section.name;
   }
 }
 

@@ -37,8 +37,7 @@ TEST(ConfigSettings, DefaultsAlone) {
 }
 
 TEST(ConfigSettings, FlagsWinOverTheFileAndTheFileOverDefaults) {
-  const Settings settings =
-      settings_of("[cluster]\nservers = 3\nworkers = 5\n", {"--cluster.workers=7"});
+  const Settings settings = settings_of("[cluster]\nservers = 3\nworkers = 5\n", {"--cluster.workers=7"});
   EXPECT_EQ(settings.config.cluster.servers, 3);
   EXPECT_EQ(settings.config.cluster.workers, 7);
   EXPECT_EQ(setting(settings, "cluster.servers").where, "job.toml:2");
@@ -75,11 +74,11 @@ TEST(ConfigSettings, EveryTypeFromAFile) {
 }
 
 TEST(ConfigSettings, EveryTypeFromFlags) {
-  const Settings settings = settings_of(
-      "", {"--train.seed", "9223372036854775807", "--optimizer.learning_rate=1e-3",
-           "--optimizer.weight_decay", "1", "--optimizer.no_decay", "*.bias, norm?",
-           "--model.hidden", "[512,256]", "--cluster.job=", "--debug.slow_rank", "-1",
-           "--optimizer.nesterov=false", "--device", "cuda:1", "--cluster.coordinator=[::1]:7070"});
+  const Settings settings =
+      settings_of("", {"--train.seed", "9223372036854775807", "--optimizer.learning_rate=1e-3",
+                       "--optimizer.weight_decay", "1", "--optimizer.no_decay", "*.bias, norm?", "--model.hidden",
+                       "[512,256]", "--cluster.job=", "--debug.slow_rank", "-1", "--optimizer.nesterov=false",
+                       "--device", "cuda:1", "--cluster.coordinator=[::1]:7070"});
   EXPECT_EQ(settings.config.train.seed, INT64_MAX);
   EXPECT_EQ(settings.config.optimizer.learning_rate, 1e-3);
   EXPECT_EQ(settings.config.optimizer.no_decay, (std::vector<std::string>{"*.bias", "norm?"}));
@@ -91,16 +90,14 @@ TEST(ConfigSettings, EveryTypeFromFlags) {
 }
 
 TEST(ConfigSettings, WhatHasNoEffectInTheFileIsNamedInOneLineAndHoldsItsDefault) {
-  const std::string toml =
-      "[sync]\nmode = 'ssp'\nstaleness = 7\n[data]\nsplit = 'dynamic'\n[cluster]\nservers = 3\n";
+  const std::string toml = "[sync]\nmode = 'ssp'\nstaleness = 7\n[data]\nsplit = 'dynamic'\n[cluster]\nservers = 3\n";
   EXPECT_EQ(settings_of(toml).warning, "");
   EXPECT_EQ(settings_of(toml).config.sync.staleness, 7);
 
   const Settings bsp = settings_of(toml, {"--sync.mode", "bsp"});
-  EXPECT_EQ(
-      bsp.warning,
-      "without effect here: data.split (job.toml:5): counts only with sync.mode = ssp or asp; "
-      "sync.staleness (job.toml:3): counts only with sync.mode = ssp");
+  EXPECT_EQ(bsp.warning,
+            "without effect here: data.split (job.toml:5): counts only with sync.mode = ssp or asp; "
+            "sync.staleness (job.toml:3): counts only with sync.mode = ssp");
   EXPECT_EQ(bsp.config.data.split, DataSplit::static_split);
   EXPECT_EQ(bsp.config.sync.staleness, Config{}.sync.staleness);
   EXPECT_FALSE(setting(bsp, "sync.staleness").active);
@@ -114,9 +111,7 @@ TEST(ConfigSettings, WhatHasNoEffectInTheFileIsNamedInOneLineAndHoldsItsDefault)
 TEST(ConfigSettings, ModesDecideHowManyProcessesRun) {
   const auto counts = [](const char* mode) {
     const Config config =
-        settings_of("cluster.servers = 3\ncluster.workers = 5\ntrain.batch_size = 10",
-                    {"--sync.mode", mode})
-            .config;
+        settings_of("cluster.servers = 3\ncluster.workers = 5\ntrain.batch_size = 10", {"--sync.mode", mode}).config;
     return std::tuple(server_count(config), worker_count(config), global_batch(config));
   };
   EXPECT_EQ(counts("bsp"), std::tuple(3, 5, 50));
@@ -130,9 +125,7 @@ TEST(ConfigSettings, ModesDecideHowManyProcessesRun) {
 TEST(ConfigSettings, ADefaultMayFollowAnotherKey) {
   EXPECT_EQ(settings_of("optimizer.name = 'adagrad'").config.optimizer.epsilon, 1e-10);
   EXPECT_EQ(settings_of("optimizer.name = 'adam'").config.optimizer.epsilon, 1e-8);
-  EXPECT_EQ(
-      settings_of("optimizer.name = 'adagrad'\noptimizer.epsilon = 1e-8").config.optimizer.epsilon,
-      1e-8);
+  EXPECT_EQ(settings_of("optimizer.name = 'adagrad'\noptimizer.epsilon = 1e-8").config.optimizer.epsilon, 1e-8);
 }
 
 TEST(ConfigSettings, SecondsComeBackExactly) {
@@ -160,10 +153,9 @@ TEST(ConfigSettings, ThePrintedConfigReadsBackTheSame) {
     EXPECT_EQ(fingerprint(again.config), fingerprint(settings.config));
     EXPECT_EQ(job_entries(again.config), job_entries(settings.config));
   }
-  EXPECT_NE(
-      toml_page(settings_of("sync.staleness = 9\n"))
-          .find("\n# staleness = 9  # job.toml:1; without effect: counts only with sync.mode"),
-      std::string::npos);
+  EXPECT_NE(toml_page(settings_of("sync.staleness = 9\n"))
+                .find("\n# staleness = 9  # job.toml:1; without effect: counts only with sync.mode"),
+            std::string::npos);
 }
 
 TEST(ConfigSettings, TheJobIsWhatAllProcessesMustAgreeAbout) {
@@ -171,11 +163,11 @@ TEST(ConfigSettings, TheJobIsWhatAllProcessesMustAgreeAbout) {
   const std::uint64_t before = fingerprint(base);
   EXPECT_EQ(fingerprint(settings_of("").config), before);
   // May differ: where a process listens, what it computes on, where its data lies.
-  EXPECT_EQ(fingerprint(settings_of("", {"--cluster.bind", "0.0.0.0", "--worker.device", "cpu",
-                                         "--data.dir", "/elsewhere", "--cluster.data_port", "9000",
-                                         "--cluster.coordinator", "node-a:7070"})
-                            .config),
-            before);
+  EXPECT_EQ(
+      fingerprint(settings_of("", {"--cluster.bind", "0.0.0.0", "--worker.device", "cpu", "--data.dir", "/elsewhere",
+                                   "--cluster.data_port", "9000", "--cluster.coordinator", "node-a:7070"})
+                      .config),
+      before);
   EXPECT_NE(fingerprint(settings_of("", {"--train.seed", "2"}).config), before);
   EXPECT_NE(fingerprint(settings_of("", {"--worker.threads", "2"}).config), before);
   // What has no effect does not count.
@@ -183,14 +175,13 @@ TEST(ConfigSettings, TheJobIsWhatAllProcessesMustAgreeAbout) {
   EXPECT_NE(fingerprint(settings_of("sync.staleness = 9\nsync.mode = 'ssp'").config),
             fingerprint(settings_of("sync.staleness = 8\nsync.mode = 'ssp'").config));
   const auto entries = job_entries(base);
-  EXPECT_TRUE(std::none_of(entries.begin(), entries.end(),
-                           [](const auto& entry) { return entry.first == "sync.staleness"; }));
+  EXPECT_TRUE(
+      std::none_of(entries.begin(), entries.end(), [](const auto& entry) { return entry.first == "sync.staleness"; }));
   EXPECT_EQ(entries.front(), std::pair(std::string("cluster.servers"), std::string("2")));
 }
 
 TEST(ConfigSettings, JsonForTheLauncher) {
-  const Settings settings =
-      settings_of("sync.staleness = 9\ncluster.workers = 3", {"--sync.mode", "allreduce"});
+  const Settings settings = settings_of("sync.staleness = 9\ncluster.workers = 3", {"--sync.mode", "allreduce"});
   const auto json = nlohmann::json::parse(json_page(settings));
   EXPECT_EQ(json["config"]["cluster"]["workers"], 3);
   EXPECT_EQ(json["config"]["sync"]["mode"], "allreduce");
@@ -210,8 +201,7 @@ TEST(ConfigSettings, EveryExampleLoadsWithoutAWarning) {
   int count = 0;
   for (const auto& entry : std::filesystem::directory_iterator("configs")) {
     ASSERT_EQ(entry.path().extension(), ".toml");
-    const CommandLine line =
-        parse_command_line(Role::worker, {"--config", entry.path().string(), "--check-config"});
+    const CommandLine line = parse_command_line(Role::worker, {"--config", entry.path().string(), "--check-config"});
     EXPECT_EQ(line.settings.warning, "") << entry.path();
     EXPECT_NE(page(line).find(": valid\n"), std::string::npos);
     ++count;
@@ -221,17 +211,17 @@ TEST(ConfigSettings, EveryExampleLoadsWithoutAWarning) {
 
 TEST(ConfigSettings, TheFirstExampleServesEveryMode) {
   for (const char* mode : {"bsp", "ssp", "asp", "allreduce", "none"}) {
-    const CommandLine line = parse_command_line(
-        Role::worker, {"--config", "configs/mnist.toml", "--sync.mode", mode, "--rank", "0"});
+    const CommandLine line =
+        parse_command_line(Role::worker, {"--config", "configs/mnist.toml", "--sync.mode", mode, "--rank", "0"});
     EXPECT_EQ(word(line.settings.config.sync.mode), mode);
     EXPECT_EQ(global_batch(line.settings.config), 64);
   }
 }
 
 TEST(ConfigCommandLine, TheFlagsBesideTheKeys) {
-  const CommandLine line = parse_command_line(
-      Role::worker, {"--rank=1", "--output-dir", "runs/1", "--progress-fd", "5", "--start-count",
-                     "2", "--insecure", "--cluster.bind", "0.0.0.0", "--device=cpu"});
+  const CommandLine line =
+      parse_command_line(Role::worker, {"--rank=1", "--output-dir", "runs/1", "--progress-fd", "5", "--start-count",
+                                        "2", "--insecure", "--cluster.bind", "0.0.0.0", "--device=cpu"});
   EXPECT_EQ(line.action, Action::run);
   EXPECT_EQ(line.rank, Rank(1));
   EXPECT_EQ(line.output_dir, "runs/1");
@@ -257,10 +247,8 @@ TEST(ConfigCommandLine, Actions) {
   EXPECT_EQ(action({"--check-config"}), Action::check_config);
   EXPECT_EQ(action({"--version"}), Action::print_version);
   EXPECT_EQ(action({"--help", "--nonsense", "--rank", "x"}), Action::print_help);
-  EXPECT_NE(page(parse_command_line(Role::worker, {"--help"})).find("--device DEVICE"),
-            std::string::npos);
-  EXPECT_EQ(page(parse_command_line(Role::server, {"--help"})).find("--device DEVICE"),
-            std::string::npos);
+  EXPECT_NE(page(parse_command_line(Role::worker, {"--help"})).find("--device DEVICE"), std::string::npos);
+  EXPECT_EQ(page(parse_command_line(Role::server, {"--help"})).find("--device DEVICE"), std::string::npos);
   EXPECT_EQ(page(parse_command_line(Role::server, {"--version"})).find("parley-server "), 0u);
   // Only a run is held to what a run needs.
   EXPECT_EQ(action({"--print-config", "--cluster.bind", "0.0.0.0"}), Action::print_config);

@@ -28,11 +28,10 @@ TEST(ConfigSyntax, HostAndPort) {
 }
 
 TEST(ConfigSyntax, BadHostAndPort) {
-  for (const char* text :
-       {"",           ":",          "host",      "host:",          ":7070",
-        "host:65536", "host:-1",    "host:7a",   "1.2.3:7070",     "300.0.0.1:7070",
-        "::1:7070",   "[::1]",      "[::1:7070", "[1.2.3.4]:7070", "tcp://host:7070",
-        "ho st:7070", "-host:7070", "[]:7070",   "host:+1",        "fe80::1"}) {
+  for (const char* text : {"",           ":",          "host",      "host:",          ":7070",
+                           "host:65536", "host:-1",    "host:7a",   "1.2.3:7070",     "300.0.0.1:7070",
+                           "::1:7070",   "[::1]",      "[::1:7070", "[1.2.3.4]:7070", "tcp://host:7070",
+                           "ho st:7070", "-host:7070", "[]:7070",   "host:+1",        "fe80::1"}) {
     EXPECT_FALSE(parse_host_port(text)) << text;
   }
   EXPECT_FALSE(parse_host(std::string(254, 'a')));

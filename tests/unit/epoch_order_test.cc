@@ -9,9 +9,7 @@
 namespace parley {
 namespace {
 
-std::vector<std::uint64_t> copy(std::span<const std::uint64_t> ids) {
-  return {ids.begin(), ids.end()};
-}
+std::vector<std::uint64_t> copy(std::span<const std::uint64_t> ids) { return {ids.begin(), ids.end()}; }
 
 TEST(EpochOrder, HoldsEverySampleOnce) {
   for (std::uint64_t samples = 1; samples <= 40; ++samples) {
@@ -31,8 +29,7 @@ TEST(EpochOrder, DependsOnSeedAndEpochOnly) {
   const auto second = copy(order.of(1));
   EXPECT_NE(first, second);
   EXPECT_EQ(copy(order.of(0)), first) << "going back to an epoch must give the same order";
-  EXPECT_EQ(copy(EpochOrder(1, 1000).of(1)), second)
-      << "nor may it depend on what was asked before";
+  EXPECT_EQ(copy(EpochOrder(1, 1000).of(1)), second) << "nor may it depend on what was asked before";
   EXPECT_NE(copy(EpochOrder(2, 1000).of(0)), first);
   EXPECT_NE(copy(EpochOrder(0, 1000).of(1)), first) << "seed and epoch must not be interchangeable";
 }
@@ -54,8 +51,7 @@ TEST(EpochOrder, IsUniform) {
     for (std::size_t place = 0; place < ids.size(); ++place) ++seen[place][ids[place]];
   }
   for (const auto& place : seen) {
-    for (const int n : place)
-      EXPECT_NEAR(n, kEpochs / int{kSamples}, 200);  // 5 standard deviations
+    for (const int n : place) EXPECT_NEAR(n, kEpochs / int{kSamples}, 200);  // 5 standard deviations
   }
 }
 

@@ -16,8 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 
 std::string field(std::uint32_t v) {
-  return {static_cast<char>(v >> 24), static_cast<char>(v >> 16), static_cast<char>(v >> 8),
-          static_cast<char>(v)};
+  return {static_cast<char>(v >> 24), static_cast<char>(v >> 16), static_cast<char>(v >> 8), static_cast<char>(v)};
 }
 std::string images_header(std::uint32_t count, std::uint32_t rows, std::uint32_t columns) {
   return field(0x803) + field(count) + field(rows) + field(columns);
@@ -50,8 +49,7 @@ class Idx : public testing::Test {
     std::ofstream(folder_ / name, std::ios::binary) << bytes;
     return folder_ / name;
   }
-  // The message of the refusal, without the folder in front of the file's name; "accepted" if there
-  // was none.
+  // The message of the refusal, without the folder in front of the file's name; "accepted" if there was none.
   std::string refusal(const std::function<void()>& call) {
     try {
       call();
@@ -107,11 +105,10 @@ TEST_F(Idx, ReadsJoinedGzipMembers) {
 
 TEST_F(Idx, FindsEveryUsualName) {
   const std::string name = "train-images-idx3-ubyte";
-  for (const char* there : {"train-images.idx3-ubyte.gz", "train-images-idx3-ubyte.gz",
-                            "train-images.idx3-ubyte", "train-images-idx3-ubyte"}) {
+  for (const char* there : {"train-images.idx3-ubyte.gz", "train-images-idx3-ubyte.gz", "train-images.idx3-ubyte",
+                            "train-images-idx3-ubyte"}) {
     write(images_, there);
-    EXPECT_EQ(find_idx(folder_, name).filename(), there)
-        << "the later ones go before the earlier ones";
+    EXPECT_EQ(find_idx(folder_, name).filename(), there) << "the later ones go before the earlier ones";
   }
 }
 
@@ -142,19 +139,15 @@ TEST_F(Idx, NamesSwappedFiles) {
 TEST_F(Idx, NamesOtherMagicNumbers) {
   const std::string expected = ", expected 0x00000803 (images)";
   EXPECT_EQ(refusal(std::string("\x03\x08\0\0", 4) + images_.substr(4), IdxKind::images),
-            "file: magic number 0x03080000 at byte 0" + expected +
-                "; the header is little-endian, IDX is big-endian");
-  EXPECT_EQ(refusal(field(0x0d03) + images_.substr(4), IdxKind::images),
-            "file: magic number 0x00000d03 at byte 0" + expected +
-                "; an IDX file of element type 0x0d with 3 dimensions");
-  EXPECT_EQ(refusal("<!DOCTYPE html>", IdxKind::images),
-            "file: magic number 0x3c21444f at byte 0" + expected +
-                "; the file begins with the text '<!DO'");
+            "file: magic number 0x03080000 at byte 0" + expected + "; the header is little-endian, IDX is big-endian");
   EXPECT_EQ(
-      refusal(gzip(gzip(images_)), IdxKind::images),
-      "file: magic number 0x1f8b0800 at byte 0" + expected + "; the file was compressed twice");
-  EXPECT_EQ(refusal("\x89PNG\r\n", IdxKind::images),
-            "file: magic number 0x89504e47 at byte 0" + expected);
+      refusal(field(0x0d03) + images_.substr(4), IdxKind::images),
+      "file: magic number 0x00000d03 at byte 0" + expected + "; an IDX file of element type 0x0d with 3 dimensions");
+  EXPECT_EQ(refusal("<!DOCTYPE html>", IdxKind::images),
+            "file: magic number 0x3c21444f at byte 0" + expected + "; the file begins with the text '<!DO'");
+  EXPECT_EQ(refusal(gzip(gzip(images_)), IdxKind::images),
+            "file: magic number 0x1f8b0800 at byte 0" + expected + "; the file was compressed twice");
+  EXPECT_EQ(refusal("\x89PNG\r\n", IdxKind::images), "file: magic number 0x89504e47 at byte 0" + expected);
 }
 
 TEST_F(Idx, RefusesEmptyFiles) {
@@ -184,8 +177,7 @@ TEST_F(Idx, RefusesEveryTruncation) {
     EXPECT_NE(refusal(packed.substr(0, n), IdxKind::images), "accepted") << n;
   }
   EXPECT_EQ(refusal(packed.substr(0, packed.size() - 1), IdxKind::images),
-            "file: truncated: the gzip data stop at byte " + std::to_string(packed.size() - 1) +
-                " without their end");
+            "file: truncated: the gzip data stop at byte " + std::to_string(packed.size() - 1) + " without their end");
 }
 
 TEST_F(Idx, RefusesTrailingBytes) {
@@ -195,22 +187,18 @@ TEST_F(Idx, RefusesTrailingBytes) {
   EXPECT_EQ(refusal(gzip(images_ + "xy"), IdxKind::images),
             "file: trailing bytes from byte 28: expected the end after 2 images of 2 x 3");
   const std::string packed = gzip(images_);
-  EXPECT_EQ(refusal(packed + "xy", IdxKind::images),
-            "file: 2 bytes after the end of the gzip data at byte " +
-                std::to_string(packed.size()) + "; expected none");
+  EXPECT_EQ(refusal(packed + "xy", IdxKind::images), "file: 2 bytes after the end of the gzip data at byte " +
+                                                         std::to_string(packed.size()) + "; expected none");
 }
 
 TEST_F(Idx, RefusesDamagedGzip) {
   std::string packed = gzip(images_);
   packed[packed.size() - 6] = static_cast<char>(packed[packed.size() - 6] ^ 1);  // in the checksum
-  EXPECT_NE(refusal(packed, IdxKind::images).find("damaged gzip data near byte"),
-            std::string::npos);
-  EXPECT_NE(refusal("\x1f\x8b\x63nonsense", IdxKind::images).find("damaged gzip data near byte"),
-            std::string::npos);
+  EXPECT_NE(refusal(packed, IdxKind::images).find("damaged gzip data near byte"), std::string::npos);
+  EXPECT_NE(refusal("\x1f\x8b\x63nonsense", IdxKind::images).find("damaged gzip data near byte"), std::string::npos);
 }
 
-// A lying header must not make us allocate: the limit on address space would turn that into
-// bad_alloc.
+// A lying header must not make us allocate: the limit on address space would turn that into bad_alloc.
 TEST_F(Idx, ChecksSizesBeforeItAllocates) {
   EXPECT_EQ(refusal(images_header(~0U, ~0U, ~0U), IdxKind::images),
             "file: the header declares 4294967295 images of 4294967295 x 4294967295, more than the "
@@ -220,9 +208,8 @@ TEST_F(Idx, ChecksSizesBeforeItAllocates) {
             "file: truncated: 16 bytes, expected 1568000016 for 2000000 images of 28 x 28");
   const std::string packed = gzip(images_header(2000000, 28, 28));
   EXPECT_EQ(refusal(packed, IdxKind::images),
-            "file: truncated or damaged: " + std::to_string(packed.size()) +
-                " bytes of gzip data hold at most " + std::to_string(packed.size() * 1032) +
-                " bytes, expected 1568000016 for 2000000 images of 28 x 28");
+            "file: truncated or damaged: " + std::to_string(packed.size()) + " bytes of gzip data hold at most " +
+                std::to_string(packed.size() * 1032) + " bytes, expected 1568000016 for 2000000 images of 28 x 28");
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Every vector level that this CPU has must give the bits of the generic kernels, on numbers of
-// every kind and at every length around the vector widths.
+// Every vector level that this CPU has must give the bits of the generic kernels, on numbers of every kind and at every
+// length around the vector widths.
 #include "common/optimizer/kernels.h"
 
 #include "common/base/random.h"
@@ -19,8 +19,7 @@
 namespace parley {
 namespace {
 
-constexpr std::array kVectorLevels = {VectorLevel::x86_64_v2, VectorLevel::x86_64_v3,
-                                      VectorLevel::x86_64_v4};
+constexpr std::array kVectorLevels = {VectorLevel::x86_64_v2, VectorLevel::x86_64_v3, VectorLevel::x86_64_v4};
 
 // Normal numbers over many magnitudes, zeros of both signs, denormals and huge ones.
 std::vector<float> mixed_values(std::size_t count, std::uint64_t seed) {
@@ -32,8 +31,7 @@ std::vector<float> mixed_values(std::size_t count, std::uint64_t seed) {
         value = random.below(2) == 0 ? 0.0F : -0.0F;
         break;
       case 1:
-        value =
-            static_cast<float>(random.below(1U << 23)) * std::numeric_limits<float>::denorm_min();
+        value = static_cast<float>(random.below(1U << 23)) * std::numeric_limits<float>::denorm_min();
         break;
       case 2:
         value = std::numeric_limits<float>::max() * static_cast<float>(random.uniform());
@@ -52,16 +50,13 @@ std::vector<float> mixed_values(std::size_t count, std::uint64_t seed) {
   return values;
 }
 
-// The same bits; two NaN count as the same, since which NaN an operation returns may depend on the
-// operands' order.
-::testing::AssertionResult same_bits(std::span<const float> expected,
-                                     std::span<const float> found) {
+// The same bits; two NaN count as the same, since which NaN an operation returns may depend on the operands' order.
+::testing::AssertionResult same_bits(std::span<const float> expected, std::span<const float> found) {
   if (expected.size() != found.size()) return ::testing::AssertionFailure() << "other size";
   for (std::size_t i = 0; i < expected.size(); ++i) {
     if (std::isnan(expected[i]) && std::isnan(found[i])) continue;
     if (std::bit_cast<std::uint32_t>(expected[i]) != std::bit_cast<std::uint32_t>(found[i])) {
-      return ::testing::AssertionFailure()
-             << "element " << i << ": " << expected[i] << " became " << found[i];
+      return ::testing::AssertionFailure() << "element " << i << ": " << expected[i] << " became " << found[i];
     }
   }
   return ::testing::AssertionSuccess();
@@ -76,14 +71,12 @@ struct StepResult {
   std::vector<float> weights, slot0, slot1;
 };
 
-StepResult three_steps(const KernelTable& table, std::size_t rule, const StepScalars& scalars,
-                       std::size_t count) {
-  StepResult r{mixed_values(count, 1), absolute(mixed_values(count, 2)),
-               absolute(mixed_values(count, 3))};
+StepResult three_steps(const KernelTable& table, std::size_t rule, const StepScalars& scalars, std::size_t count) {
+  StepResult r{mixed_values(count, 1), absolute(mixed_values(count, 2)), absolute(mixed_values(count, 3))};
   for (std::uint64_t step = 0; step < 3; ++step) {
     const std::vector<float> gradient = mixed_values(count, 4 + step);
-    table.step[rule](scalars, StepArrays{gradient.data(), r.weights.data(), r.weights.data(),
-                                         r.slot0.data(), r.slot1.data(), count});
+    table.step[rule](scalars, StepArrays{gradient.data(), r.weights.data(), r.weights.data(), r.slot0.data(),
+                                         r.slot1.data(), count});
   }
   return r;
 }
@@ -134,10 +127,8 @@ TEST_P(KernelLevels, MeansGiveTheSameBits) {
     for (const bool weighted : {false, true}) {
       std::vector<float> expected(count);
       std::vector<float> found(count);
-      const bool finite = generic().mean(pointers.data(), samples.data(), 4, weighted, 0.3F,
-                                         expected.data(), count);
-      EXPECT_EQ(finite, table().mean(pointers.data(), samples.data(), 4, weighted, 0.3F,
-                                     found.data(), count));
+      const bool finite = generic().mean(pointers.data(), samples.data(), 4, weighted, 0.3F, expected.data(), count);
+      EXPECT_EQ(finite, table().mean(pointers.data(), samples.data(), 4, weighted, 0.3F, found.data(), count));
       EXPECT_TRUE(same_bits(expected, found));
       generic().finish_mean(gradients[0].data(), 0.7F, expected.data(), count);
       table().finish_mean(gradients[0].data(), 0.7F, found.data(), count);
@@ -160,9 +151,8 @@ TEST_P(KernelLevels, SumsOfSquaresGiveTheSameBits) {
 TEST_P(KernelLevels, NonFiniteIsSeenAtEveryPlace) {
   constexpr std::size_t kCount = 67;
   std::vector<float> out(kCount);
-  for (const float bad :
-       {std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity(),
-        std::numeric_limits<float>::quiet_NaN()}) {
+  for (const float bad : {std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity(),
+                          std::numeric_limits<float>::quiet_NaN()}) {
     for (std::size_t place = 0; place < kCount; ++place) {
       std::vector<float> values = mixed_values(kCount, place);
       EXPECT_TRUE(table().all_finite(values.data(), kCount));
@@ -186,8 +176,8 @@ TEST_P(KernelLevels, ProductsAreRoundedBeforeTheSum) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, KernelLevels,
-                         ::testing::Values(VectorLevel::generic, VectorLevel::x86_64_v2,
-                                           VectorLevel::x86_64_v3, VectorLevel::x86_64_v4),
+                         ::testing::Values(VectorLevel::generic, VectorLevel::x86_64_v2, VectorLevel::x86_64_v3,
+                                           VectorLevel::x86_64_v4),
                          [](const auto& tested) {
                            std::string text(name(tested.param));
                            for (char& c : text) c = c == '-' ? '_' : c;

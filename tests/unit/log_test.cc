@@ -25,8 +25,7 @@ TEST(Log, a_line_names_the_process_the_file_and_the_text) {
 
 TEST(LogDeathTest, a_failed_check_names_condition_and_values) {
   const int slices = 3;
-  EXPECT_DEATH(PARLEY_CHECK(slices == 4, "expected {} slices", 4),
-               "check failed: slices == 4: expected 4 slices");
+  EXPECT_DEATH(PARLEY_CHECK(slices == 4, "expected {} slices", 4), "check failed: slices == 4: expected 4 slices");
 }
 
 TEST(Log, a_check_that_holds_says_nothing) {

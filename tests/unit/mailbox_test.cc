@@ -53,8 +53,7 @@ TEST(Mailbox, KeepsItsMemory) {
   }
 }
 
-// The invariant that matters: the owner, which sleeps whenever nothing is ready, sees every value
-// of every producer.
+// The invariant that matters: the owner, which sleeps whenever nothing is ready, sees every value of every producer.
 TEST(Mailbox, WakesItsOwnerForEveryValue) {
   constexpr int kProducers = 3;
   constexpr int kValues = 20'000;

@@ -15,14 +15,12 @@ namespace {
 namespace fs = std::filesystem;
 
 std::string field(std::uint32_t v) {
-  return {static_cast<char>(v >> 24), static_cast<char>(v >> 16), static_cast<char>(v >> 8),
-          static_cast<char>(v)};
+  return {static_cast<char>(v >> 24), static_cast<char>(v >> 16), static_cast<char>(v >> 8), static_cast<char>(v)};
 }
 // Image i is filled with the value 10 * i.
 std::string images(std::uint32_t count, std::uint32_t side = 28) {
   std::string file = field(0x803) + field(count) + field(side) + field(side);
-  for (std::uint32_t i = 0; i < count; ++i)
-    file += std::string(side * side, static_cast<char>(10 * i));
+  for (std::uint32_t i = 0; i < count; ++i) file += std::string(side * side, static_cast<char>(10 * i));
   return file;
 }
 std::string labels(const std::string& values) {
@@ -74,8 +72,7 @@ TEST_F(Mnist, GathersNormalisedSamplesInTheOrderAskedFor) {
   EXPECT_EQ(classes, (std::vector<std::int64_t>{4, 1, 4}));
   const float dark = -0.1307F / 0.3081F;
   const float bright = (30.0F / 255.0F - 0.1307F) / 0.3081F;
-  for (std::size_t i = 0; i < inputs.size(); ++i)
-    ASSERT_EQ(inputs[i], i / 784 == 1 ? dark : bright) << i;
+  for (std::size_t i = 0; i < inputs.size(); ++i) ASSERT_EQ(inputs[i], i / 784 == 1 ? dark : bright) << i;
   train->gather({}, {}, {});  // the share of a rank without samples
 }
 
@@ -98,8 +95,7 @@ TEST_F(Mnist, RefusesOtherCounts) {
 
 TEST_F(Mnist, RefusesALabelOfTen) {
   write("train-labels-idx1-ubyte", labels("\1\2\x0a\4"));
-  EXPECT_EQ(refusal(),
-            "train-labels-idx1-ubyte: label 10 of sample 2 (byte 10 of the data), expected 0 to 9");
+  EXPECT_EQ(refusal(), "train-labels-idx1-ubyte: label 10 of sample 2 (byte 10 of the data), expected 0 to 9");
 }
 
 TEST_F(Mnist, RefusesOtherImageSizes) {
@@ -109,8 +105,7 @@ TEST_F(Mnist, RefusesOtherImageSizes) {
 
 TEST_F(Mnist, RefusesAMissingFile) {
   fs::remove(folder_ / "train-labels-idx1-ubyte");
-  EXPECT_NE(refusal().find("no file train-labels-idx1-ubyte in this folder"), std::string::npos)
-      << refusal();
+  EXPECT_NE(refusal().find("no file train-labels-idx1-ubyte in this folder"), std::string::npos) << refusal();
 }
 
 }  // namespace

@@ -74,8 +74,7 @@ TEST(WeightedMean, OfUnequalCountsRoundsEachProductFirst) {
 // Rank order is visible in the bits: a test that the tests above can fail.
 TEST(WeightedMean, DependsOnRankOrder) {
   const Gradients g = random_gradients(3, 3);
-  EXPECT_NE(bits(mean_of({g[0], g[1], g[2]}, {4, 4, 4})),
-            bits(mean_of({g[2], g[1], g[0]}, {4, 4, 4})));
+  EXPECT_NE(bits(mean_of({g[0], g[1], g[2]}, {4, 4, 4})), bits(mean_of({g[2], g[1], g[0]}, {4, 4, 4})));
 }
 
 TEST(WeightedMean, LeavesOutRanksWithoutSamples) {
@@ -89,20 +88,16 @@ TEST(WeightedMean, NullGradientIsAZeroGradientThatCounts) {
   const Gradients g = random_gradients(3, 5);
   const std::vector<float> zeros(kCount);
   for (const Samples& samples : {Samples{8, 8, 8}, Samples{8, 9, 10}}) {
-    EXPECT_EQ(bits(mean_of({g[0], {}, g[2]}, samples)),
-              bits(mean_of({g[0], zeros, g[2]}, samples)));
-    EXPECT_EQ(bits(mean_of({{}, g[1], g[2]}, samples)),
-              bits(mean_of({zeros, g[1], g[2]}, samples)));
+    EXPECT_EQ(bits(mean_of({g[0], {}, g[2]}, samples)), bits(mean_of({g[0], zeros, g[2]}, samples)));
+    EXPECT_EQ(bits(mean_of({{}, g[1], g[2]}, samples)), bits(mean_of({zeros, g[1], g[2]}, samples)));
     EXPECT_EQ(bits(mean_of({{}, {}, {}}, samples)), bits(zeros));
   }
 }
 
-// What all-reduce does: each rank scales its own gradient (zeros if it has no samples), a library
-// adds, each finishes.
+// What all-reduce does: each rank scales its own gradient (zeros if it has no samples), a library adds, each finishes.
 TEST(WeightedMean, EqualsScaleSumFinishForTwoRanks) {
   for (std::uint64_t seed = 0; seed < 8; ++seed) {
-    for (const Samples& samples :
-         {Samples{32, 32}, Samples{32, 31}, Samples{1, 1000}, Samples{0, 5}, Samples{5, 0}}) {
+    for (const Samples& samples : {Samples{32, 32}, Samples{32, 31}, Samples{1, 1000}, Samples{0, 5}, Samples{5, 0}}) {
       Gradients g = random_gradients(2, seed);
       const std::vector<float> expected = mean_of(g, samples);
       const MeanScaling scaling = mean_scaling(samples);

@@ -1,5 +1,5 @@
-// The optimizers against a reference in double that follows the papers' and torch's formulas, and
-// the contract around them: in place or not, slices or whole, skipped tensors.
+// The optimizers against a reference in double that follows the papers' and torch's formulas, and the contract around
+// them: in place or not, slices or whole, skipped tensors.
 #include "common/optimizer/optimizer.h"
 
 #include "common/base/random.h"
@@ -67,8 +67,8 @@ struct Reference {
       case OptimizerKind::adamw:
         slot0 = o.beta1 * slot0 + (1 - o.beta1) * gradient;
         slot1 = o.beta2 * slot1 + (1 - o.beta2) * gradient * gradient;
-        weight -= rate * (slot0 / (1 - std::pow(o.beta1, t))) /
-                  (std::sqrt(slot1 / (1 - std::pow(o.beta2, t))) + o.epsilon);
+        weight -=
+            rate * (slot0 / (1 - std::pow(o.beta1, t))) / (std::sqrt(slot1 / (1 - std::pow(o.beta2, t))) + o.epsilon);
         break;
       case OptimizerKind::adagrad:
         slot0 += gradient * gradient;
@@ -166,8 +166,7 @@ TEST(OptimizerSlots, AreThoseOfTorch) {
   EXPECT_EQ(names({.kind = rmsprop, .momentum = 0.9}), (Names{"square_avg", "momentum_buffer"}));
 }
 
-// A tensor that has no gradient in some steps ends where the same tensor ends that saw only the
-// other steps.
+// A tensor that has no gradient in some steps ends where the same tensor ends that saw only the other steps.
 TEST(OptimizerSkip, LeavesWeightsSlotsAndStepCount) {
   const OptimizerOptions options{.kind = OptimizerKind::adam};
   RandomStream random(3, 0);

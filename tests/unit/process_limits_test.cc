@@ -58,8 +58,7 @@ TEST(ProcessLimitsDeathTest, NameTheLimitThatIsTooLow) {
         allow_files(32, 32);
         exit_with_message([] { require_open_files(150, "server 0"); });
       },
-      testing::ExitedWithCode(1),
-      "server 0 needs about 150 open files, but the limit \\(ulimit -n\\) is 32");
+      testing::ExitedWithCode(1), "server 0 needs about 150 open files, but the limit \\(ulimit -n\\) is 32");
 }
 
 // ZeroMQ would abort.

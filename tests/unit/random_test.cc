@@ -19,9 +19,7 @@ std::vector<std::uint64_t> draw(std::uint64_t seed, std::uint64_t stream, int co
   return values;
 }
 
-TEST(Random, the_same_seed_and_stream_give_the_same_values) {
-  EXPECT_EQ(draw(7, 3, 100), draw(7, 3, 100));
-}
+TEST(Random, the_same_seed_and_stream_give_the_same_values) { EXPECT_EQ(draw(7, 3, 100), draw(7, 3, 100)); }
 
 TEST(Random, streams_and_seeds_share_no_values) {
   std::set<std::uint64_t> seen;

@@ -42,13 +42,9 @@ std::vector<std::byte> pattern(std::size_t size, unsigned seed) {
   return bytes;
 }
 
-Frame text_frame(std::string_view text) {
-  return Frame::copy(std::as_bytes(std::span(text.data(), text.size())));
-}
+Frame text_frame(std::string_view text) { return Frame::copy(std::as_bytes(std::span(text.data(), text.size()))); }
 
-std::string text_of(const Frame& frame) {
-  return {reinterpret_cast<const char*>(frame.bytes().data()), frame.size()};
-}
+std::string text_of(const Frame& frame) { return {reinterpret_cast<const char*>(frame.bytes().data()), frame.size()}; }
 
 Outgoing text_message(std::string_view text) { return {text_frame(text), {}}; }
 
@@ -138,8 +134,7 @@ TEST_F(Pair, LendsLargeFramesAndGetsThemBack) {
   Lease lease;
   for (int step = 0; step < 20; ++step) {
     Outgoing message = text_message("push");
-    for (int slice = 0; slice < 4; ++slice)
-      message.payload.push_back(Frame::borrow(gradient, lease));
+    for (int slice = 0; slice < 4; ++slice) message.payload.push_back(Frame::borrow(gradient, lease));
     ASSERT_EQ(dealer_->send(std::move(message)), SendResult::sent);
     const Received received = next(router_);
     ASSERT_EQ(received.frames.size(), 5u);
@@ -180,8 +175,7 @@ TEST_F(Pair, ReportsConnectionsThatAreGone) {
 
 TEST_F(Pair, ReportsConnectionsThatNeverWere) {
   EXPECT_EQ(router_.send(Route(12345), text_message("x")), SendResult::unreachable);
-  EXPECT_EQ(router_.send(Route(std::uint64_t{1} << 40), text_message("x")),
-            SendResult::unreachable);
+  EXPECT_EQ(router_.send(Route(std::uint64_t{1} << 40), text_message("x")), SendResult::unreachable);
 }
 
 TEST_F(Pair, CountsFramesBeyondTheLimit) {
@@ -189,8 +183,7 @@ TEST_F(Pair, CountsFramesBeyondTheLimit) {
   void* stranger = context_.open(ZMQ_DEALER);
   ASSERT_EQ(zmq_connect(stranger, bound_.endpoint().c_str()), 0);
   constexpr std::uint64_t kSurplus = 100;
-  for (std::uint64_t i = 1; i < limits::kFramesMax + kSurplus; ++i)
-    zmq_send(stranger, "x", 1, ZMQ_SNDMORE);
+  for (std::uint64_t i = 1; i < limits::kFramesMax + kSurplus; ++i) zmq_send(stranger, "x", 1, ZMQ_SNDMORE);
   zmq_send(stranger, "x", 1, 0);
   const Received received = next(router_);
   EXPECT_EQ(received.frames.size(), limits::kFramesMax);
@@ -236,9 +229,7 @@ class RawConnection {
   }
   ~RawConnection() { close(fd_); }
   bool connected() const { return connected_; }
-  void write(std::span<const std::byte> bytes) {
-    EXPECT_GE(send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL), 0);
-  }
+  void write(std::span<const std::byte> bytes) { EXPECT_GE(send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL), 0); }
 
  private:
   const int fd_;
@@ -355,15 +346,12 @@ TEST(RouterSocket, SaysWhyItCannotListen) {
   Context context;
   RouterSocket router(context);
   const Address taken = router.bind({"127.0.0.1", 0});
-  EXPECT_EQ(bind_fault(taken),
-            fmt::format("cannot listen on tcp://127.0.0.1:{}: Address already in use", taken.port));
+  EXPECT_EQ(bind_fault(taken), fmt::format("cannot listen on tcp://127.0.0.1:{}: Address already in use", taken.port));
   EXPECT_EQ(bind_fault({"203.0.113.1", 7070}),
             "cannot listen on tcp://203.0.113.1:7070: Cannot assign requested address");
-  EXPECT_THAT(bind_fault({"no-such-host.invalid", 7070}),
-              HasSubstr("cannot resolve 'no-such-host.invalid'"));
+  EXPECT_THAT(bind_fault({"no-such-host.invalid", 7070}), HasSubstr("cannot resolve 'no-such-host.invalid'"));
   if (geteuid() == 0) return;  // may listen anywhere
-  EXPECT_EQ(bind_fault({"127.0.0.1", 80}),
-            "cannot listen on tcp://127.0.0.1:80: Permission denied");
+  EXPECT_EQ(bind_fault({"127.0.0.1", 80}), "cannot listen on tcp://127.0.0.1:80: Permission denied");
 }
 
 // Field case S17: what can be bound can be connected to by the same name.
@@ -384,8 +372,7 @@ TEST(RouterSocket, ListensOnNamesAndBothKindsOfAddresses) {
     }
     ASSERT_NE(bound.port, 0) << host;
     std::vector<Address> ways = {{host, bound.port}};
-    if (resolve(bound).front().is_wildcard())
-      ways = {{"127.0.0.1", bound.port}, advertised(bound, "")};
+    if (resolve(bound).front().is_wildcard()) ways = {{"127.0.0.1", bound.port}, advertised(bound, "")};
     for (const Address& way : ways) {
       DealerSocket dealer(context, way);
       Poller poller;
@@ -453,8 +440,7 @@ TEST(RouterSocket, CountsEveryMessageOfManyThreadsUnderSignals) {
         ASSERT_EQ(message->payload().at(0).size(), gradient.size());
         ASSERT_EQ(message->payload()[0].bytes()[19'999], gradient[19'999]);
         ++received;
-        ASSERT_EQ(router.send(route, heartbeat(message->header().sequence.value)),
-                  SendResult::sent);
+        ASSERT_EQ(router.send(route, heartbeat(message->header().sequence.value)), SendResult::sent);
       }
     }
     --running;

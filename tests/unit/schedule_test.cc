@@ -14,10 +14,8 @@ TEST(Schedule, ConstantIsTheBaseRate) {
 }
 
 TEST(Schedule, WarmupRisesInALineToTheFullRate) {
-  for (const ScheduleKind kind :
-       {ScheduleKind::constant, ScheduleKind::step, ScheduleKind::cosine}) {
-    const ScheduleOptions options{
-        .kind = kind, .base_rate = 0.8, .warmup_steps = 4, .gamma = 0.1, .total_steps = 100};
+  for (const ScheduleKind kind : {ScheduleKind::constant, ScheduleKind::step, ScheduleKind::cosine}) {
+    const ScheduleOptions options{.kind = kind, .base_rate = 0.8, .warmup_steps = 4, .gamma = 0.1, .total_steps = 100};
     EXPECT_DOUBLE_EQ(learning_rate(options, Clock(0)), 0.2);
     EXPECT_DOUBLE_EQ(learning_rate(options, Clock(1)), 0.4);
     EXPECT_DOUBLE_EQ(learning_rate(options, Clock(3)), 0.8);
@@ -26,11 +24,8 @@ TEST(Schedule, WarmupRisesInALineToTheFullRate) {
 }
 
 TEST(Schedule, StepMultipliesEverySoManySteps) {
-  const ScheduleOptions options{.kind = ScheduleKind::step,
-                                .base_rate = 1,
-                                .warmup_steps = 2,
-                                .every_steps = 10,
-                                .gamma = 0.5};
+  const ScheduleOptions options{
+      .kind = ScheduleKind::step, .base_rate = 1, .warmup_steps = 2, .every_steps = 10, .gamma = 0.5};
   EXPECT_EQ(learning_rate(options, Clock(11)), 1.0);
   EXPECT_EQ(learning_rate(options, Clock(12)), 0.5);
   EXPECT_EQ(learning_rate(options, Clock(21)), 0.5);
@@ -38,11 +33,8 @@ TEST(Schedule, StepMultipliesEverySoManySteps) {
 }
 
 TEST(Schedule, CosineFallsToTheFloorOverTheRestOfTheRun) {
-  const ScheduleOptions options{.kind = ScheduleKind::cosine,
-                                .base_rate = 1,
-                                .warmup_steps = 10,
-                                .floor_rate = 0.2,
-                                .total_steps = 110};
+  const ScheduleOptions options{
+      .kind = ScheduleKind::cosine, .base_rate = 1, .warmup_steps = 10, .floor_rate = 0.2, .total_steps = 110};
   EXPECT_DOUBLE_EQ(learning_rate(options, Clock(10)), 1.0);
   EXPECT_DOUBLE_EQ(learning_rate(options, Clock(60)), 0.6);
   EXPECT_DOUBLE_EQ(learning_rate(options, Clock(35)), 0.2 + 0.4 * (1 + std::sqrt(0.5)));
@@ -55,8 +47,7 @@ TEST(Schedule, CosineFallsToTheFloorOverTheRestOfTheRun) {
 }
 
 TEST(Schedule, WarmupMayTakeTheWholeRun) {
-  const ScheduleOptions options{
-      .kind = ScheduleKind::cosine, .base_rate = 1, .warmup_steps = 8, .total_steps = 8};
+  const ScheduleOptions options{.kind = ScheduleKind::cosine, .base_rate = 1, .warmup_steps = 8, .total_steps = 8};
   EXPECT_EQ(learning_rate(options, Clock(7)), 1.0);
   EXPECT_EQ(learning_rate(options, Clock(8)), 0.0);
 }

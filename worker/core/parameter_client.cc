@@ -1,12 +1,12 @@
 #include "worker/core/parameter_client.h"
 
+#include "common/base/log.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
 #include <utility>
-
-#include "common/base/log.h"
 
 namespace parley {
 

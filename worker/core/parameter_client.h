@@ -2,24 +2,18 @@
 // ready, takes the answers into the parameter arena and repeats what a broken connection may have swallowed. No socket,
 // thread, lock, clock or file; one thread (worker/comms_loop.h) or the simulator drives it.
 //
-// Life: start() -> [asks every shard; rank 0 gives first values to those that have none; pulls] -> complete() at clock c
+// Life: start() -> [asks every shard; rank 0 gives first values to those that have none; pulls] -> complete() at clock
+// c
 //       -> { begin(c, samples), push(...) until every slice is pushed -> complete() at c + 1 } -> finish(c) -> finished()
 //       -> pull_final() -> complete().
 //
 // Invariants (docs/design.md, 'Protocol rules')
 //  1. No push of clock t + 1 leaves before every slice's weights of t + 1 are here (bsp: exactly version t + 1).
 //  2. It resumes at the smallest applied version over all slices.
-//  3. Only the answer to the newest send for a slice is taken; it is written into half(t + 1) of the parameter arena, never
-//     into the half that clock t computes on.
+//  3. Only the answer to the newest send for a slice is taken; it is written into half(t + 1) of the parameter arena,
+//     never into the half that clock t computes on.
 //  4. A gradient slice may be rewritten only when it is answered and no frame over it is out: gradients_idle().
 #pragma once
-
-#include <cstdint>
-#include <deque>
-#include <optional>
-#include <span>
-#include <string>
-#include <vector>
 
 #include "common/base/instant.h"
 #include "common/base/types.h"
@@ -28,6 +22,13 @@
 #include "common/layout/placement.h"
 #include "common/wire/message.h"
 #include "common/wire/outbox.h"
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
 
 namespace parley {
 
@@ -79,8 +80,8 @@ class ParameterClient {
 
   // The group stops at clock(): what is unanswered is given up. Only finish() may follow.
   void stop();
-  // No more pushes from `clock` on: tells every shard. finished() once all have acknowledged.
-  // group_stops: the whole group does, at this clock; no shard applies it then.
+  // No more pushes from `clock` on: tells every shard. finished() once all have acknowledged. group_stops: the whole
+  // group does, at this clock; no shard applies it then.
   void finish(Clock clock, bool group_stops, Out& out);
   bool finished() const { return phase_ == Phase::finished; }
   // The newest weights into half(clock()); complete() when they are here.
@@ -104,10 +105,10 @@ class ParameterClient {
   enum class Wait { nothing, pull, push };
   struct Slot {
     Wait wait = Wait::nothing;
-    Sequence newest;               // of the send that is waited for
-    Version version;               // held
+    Sequence newest;  // of the send that is waited for
+    Version version;  // held
     std::vector<std::uint8_t> present;
-    Lease lease;                   // frames over the gradient slice
+    Lease lease;  // frames over the gradient slice
   };
   struct Link {
     enum class Wait { nothing, versions, initialized, finished } wait = Wait::nothing;

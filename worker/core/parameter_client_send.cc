@@ -1,15 +1,14 @@
 // The half of ParameterClient that sends, and sends again.
+#include "worker/core/parameter_client.h"
+
 #include <algorithm>
 #include <utility>
-
-#include "worker/core/parameter_client.h"
 
 namespace parley {
 
 Header ParameterClient::header() {
   ++sequence_;
-  return {options_.job,         options_.generation, Role::worker, options_.rank,
-          options_.incarnation, clock_,              sequence_};
+  return {options_.job, options_.generation, Role::worker, options_.rank, options_.incarnation, clock_, sequence_};
 }
 
 void ParameterClient::reconnected(ShardId shard, Out& out) {

@@ -8,8 +8,7 @@ namespace parley::cuda {
 namespace {
 
 constexpr unsigned kThreads = 256;
-// Enough blocks to fill any GPU several times over; longer arrays are walked in strides of the
-// whole grid.
+// Enough blocks to fill any GPU several times over; longer arrays are walked in strides of the whole grid.
 constexpr std::size_t kMaxBlocks = 4096;
 
 unsigned blocks_for(std::size_t count) {
@@ -19,13 +18,10 @@ unsigned blocks_for(std::size_t count) {
 void check_launch(const char* kernel) {
   const cudaError_t error = cudaGetLastError();
   if (error == cudaSuccess) return;
-  throw RunError(std::string("CUDA refused to start the kernel ") + kernel + ": " +
-                 cudaGetErrorString(error));
+  throw RunError(std::string("CUDA refused to start the kernel ") + kernel + ": " + cudaGetErrorString(error));
 }
 
-__device__ std::size_t first_index() {
-  return static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-}
+__device__ std::size_t first_index() { return static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x; }
 
 __device__ std::size_t grid_stride() { return static_cast<std::size_t>(gridDim.x) * blockDim.x; }
 
@@ -36,8 +32,7 @@ __global__ void step_kernel(StepScalars scalars, StepArrays arrays) {
     float slot1 = 0;
     if constexpr (Rule::kSlots > 0) slot0 = arrays.slot0[i];
     if constexpr (Rule::kSlots > 1) slot1 = arrays.slot1[i];
-    arrays.weights_out[i] =
-        Rule::step(scalars, arrays.gradient[i], arrays.weights_in[i], slot0, slot1);
+    arrays.weights_out[i] = Rule::step(scalars, arrays.gradient[i], arrays.weights_in[i], slot0, slot1);
     if constexpr (Rule::kSlots > 0) arrays.slot0[i] = slot0;
     if constexpr (Rule::kSlots > 1) arrays.slot1[i] = slot1;
   }
@@ -48,8 +43,7 @@ __global__ void scale_kernel(const float* in, float factor, float* out, std::siz
 }
 
 // All threads that write the flag write the same value, so no atomic is needed.
-__global__ void finish_mean_kernel(const float* sum, float after, float* out, int* non_finite,
-                                   std::size_t count) {
+__global__ void finish_mean_kernel(const float* sum, float after, float* out, int* non_finite, std::size_t count) {
   for (std::size_t i = first_index(); i < count; i += grid_stride()) {
     const float mean = finish_mean_element(sum[i], after);
     if (non_finite_bits(__float_as_uint(mean))) *non_finite = 1;
@@ -70,8 +64,7 @@ void launch_step(const StepScalars& scalars, const StepArrays& arrays, cudaStrea
 
 }  // namespace
 
-void apply(UpdateRule rule, const StepScalars& scalars, const StepArrays& arrays,
-           cudaStream_t stream) {
+void apply(UpdateRule rule, const StepScalars& scalars, const StepArrays& arrays, cudaStream_t stream) {
   if (arrays.count == 0) return;
   switch (rule) {
     case UpdateRule::sgd:
@@ -105,11 +98,9 @@ void scale(const float* in, float factor, float* out, std::size_t count, cudaStr
   check_launch("scale");
 }
 
-void finish_mean(const float* sum, float after, float* out, int* non_finite, std::size_t count,
-                 cudaStream_t stream) {
+void finish_mean(const float* sum, float after, float* out, int* non_finite, std::size_t count, cudaStream_t stream) {
   if (count == 0) return;
-  finish_mean_kernel<<<blocks_for(count), kThreads, 0, stream>>>(sum, after, out, non_finite,
-                                                                 count);
+  finish_mean_kernel<<<blocks_for(count), kThreads, 0, stream>>>(sum, after, out, non_finite, count);
   check_launch("finish_mean");
 }
 

@@ -49,8 +49,7 @@ struct ByteSource::Stream {
     std::error_code ignored;
     const auto status = std::filesystem::status(path, ignored);
     if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
-      throw UsageError(
-          fmt::format("{}: is not a regular file; expected a data file", path.string()));
+      throw UsageError(fmt::format("{}: is not a regular file; expected a data file", path.string()));
     }
     file.reset(std::fopen(path.c_str(), "rb"));
     if (!file) {
@@ -62,11 +61,9 @@ struct ByteSource::Stream {
     }
     file_bytes = static_cast<std::uint64_t>(opened.st_size);
     if (!refill()) throw UsageError(fmt::format("{}: the file is empty (0 bytes)", path.string()));
-    compressed =
-        filled >= 2 && std::equal(std::begin(kGzipMagic), std::end(kGzipMagic), buffer.begin());
+    compressed = filled >= 2 && std::equal(std::begin(kGzipMagic), std::end(kGzipMagic), buffer.begin());
     if (compressed) {
-      PARLEY_CHECK(inflateInit2(&inflater, kGzipWindowBits) == Z_OK, "zlib {} does not start",
-                   zlibVersion());
+      PARLEY_CHECK(inflateInit2(&inflater, kGzipWindowBits) == Z_OK, "zlib {} does not start", zlibVersion());
     }
   }
   ~Stream() {
@@ -81,8 +78,7 @@ struct ByteSource::Stream {
     used = 0;
     filled = std::fread(buffer.data(), 1, buffer.size(), file.get());
     if (filled == 0 && std::ferror(file.get()) != 0) {
-      throw RunError(fmt::format("{}: reading failed at byte {}: {}", path.string(), offset,
-                                 system_text(errno)));
+      throw RunError(fmt::format("{}: reading failed at byte {}: {}", path.string(), offset, system_text(errno)));
     }
     return filled > 0;
   }
@@ -108,8 +104,7 @@ struct ByteSource::Stream {
         start_next_member();
       } else if (!more) {
         throw UsageError(
-            fmt::format("{}: truncated: the gzip data stop at byte {} without their end",
-                        path.string(), offset));
+            fmt::format("{}: truncated: the gzip data stop at byte {} without their end", path.string(), offset));
       }
       done += inflate_some(out.subspan(done));
     }
@@ -119,9 +114,8 @@ struct ByteSource::Stream {
   // gzip files may be joined end to end; anything else after the end is a fault.
   void start_next_member() {
     if (buffer[used] != kGzipMagic[0]) {
-      throw UsageError(
-          fmt::format("{}: {} bytes after the end of the gzip data at byte {}; expected none",
-                      path.string(), file_bytes - offset, offset));
+      throw UsageError(fmt::format("{}: {} bytes after the end of the gzip data at byte {}; expected none",
+                                   path.string(), file_bytes - offset, offset));
     }
     PARLEY_CHECK(inflateReset(&inflater) == Z_OK, "zlib {} does not restart", zlibVersion());
     member_ended = false;
@@ -147,8 +141,7 @@ struct ByteSource::Stream {
   }
 };
 
-ByteSource::ByteSource(std::filesystem::path path)
-    : stream_(std::make_unique<Stream>(std::move(path))) {}
+ByteSource::ByteSource(std::filesystem::path path) : stream_(std::make_unique<Stream>(std::move(path))) {}
 ByteSource::~ByteSource() = default;
 ByteSource::ByteSource(ByteSource&&) noexcept = default;
 ByteSource& ByteSource::operator=(ByteSource&&) noexcept = default;

@@ -1,9 +1,7 @@
-// A data set that lies in memory, as the trainer sees it: numbered samples, copied into the batch
-// buffers that the caller owns (the torch side wraps them as tensors). No torch here, so that the
-// loaders build and run without it.
+// A data set that lies in memory, as the trainer sees it: numbered samples, copied into the batch buffers that the
+// caller owns (the torch side wraps them as tensors). No torch here, so that the loaders build and run without it.
 //
-// Thread rule: const after construction, so any number of threads may read one at a time or
-// together.
+// Thread rule: const after construction, so any number of threads may read one at a time or together.
 #pragma once
 
 #include <cstdint>
@@ -34,9 +32,8 @@ class Dataset {
   // Labels are in [0, classes).
   virtual std::uint32_t classes() const = 0;
 
-  // Copies samples, in the order of `ids` (each below size(), repeats allowed; may be empty):
-  // `inputs` takes ids.size() x shape().elements() normalised float32 values, `labels` ids.size()
-  // class numbers. Both sizes must match.
+  // Copies samples, in the order of `ids` (each below size(), repeats allowed; may be empty): `inputs` takes ids.size()
+  // x shape().elements() normalised float32 values, `labels` ids.size() class numbers. Both sizes must match.
   virtual void gather(std::span<const std::uint64_t> ids, std::span<float> inputs,
                       std::span<std::int64_t> labels) const = 0;
 };

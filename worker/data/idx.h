@@ -1,9 +1,8 @@
-// IDX files, the format of MNIST and its relatives: a big-endian header (magic, then one 32-bit
-// count a dimension) and one unsigned byte a pixel or label. Plain or gzip, told apart by content.
+// IDX files, the format of MNIST and its relatives: a big-endian header (magic, then one 32-bit count a dimension) and
+// one unsigned byte a pixel or label. Plain or gzip, told apart by content.
 //
-// Every fault of a file is a UsageError (exit status 2: the operator named the file), one line that
-// says which file, what was found and what was expected. Sizes are checked before anything is
-// allocated.
+// Every fault of a file is a UsageError (exit status 2: the operator named the file), one line that says which file,
+// what was found and what was expected. Sizes are checked before anything is allocated.
 #pragma once
 
 #include <cstdint>
@@ -30,9 +29,8 @@ struct IdxFile {
   std::vector<std::uint8_t> bytes;
 };
 
-// The file of this name ("train-images-idx3-ubyte") in `directory`, as it is, with ".gz", or with a
-// dot in place of the hyphen before "idx"; a plain file goes before a compressed one. UsageError:
-// none of them is there.
+// The file of this name ("train-images-idx3-ubyte") in `directory`, as it is, with ".gz", or with a dot in place of the
+// hyphen before "idx"; a plain file goes before a compressed one. UsageError: none of them is there.
 std::filesystem::path find_idx(const std::filesystem::path& directory, std::string_view name);
 
 // Reads and checks a whole file.

@@ -40,8 +40,7 @@ class MnistSet final : public Dataset {
               std::span<std::int64_t> labels) const override {
     constexpr std::size_t kPixels = std::size_t{kSide} * kSide;
     PARLEY_CHECK(inputs.size() == ids.size() * kPixels && labels.size() == ids.size(),
-                 "{} samples into {} values and {} labels", ids.size(), inputs.size(),
-                 labels.size());
+                 "{} samples into {} values and {} labels", ids.size(), inputs.size(), labels.size());
     for (std::size_t i = 0; i < ids.size(); ++i) {
       PARLEY_CHECK(ids[i] < labels_.size(), "sample {} of {}", ids[i], labels_.size());
       const std::uint8_t* from = pixels_.data() + ids[i] * kPixels;
@@ -58,13 +57,11 @@ class MnistSet final : public Dataset {
 };
 
 void check_labels(const IdxFile& labels) {
-  const auto bad = std::find_if(labels.bytes.begin(), labels.bytes.end(),
-                                [](std::uint8_t l) { return l >= kClasses; });
+  const auto bad = std::find_if(labels.bytes.begin(), labels.bytes.end(), [](std::uint8_t l) { return l >= kClasses; });
   if (bad == labels.bytes.end()) return;
   const auto sample = static_cast<std::uint64_t>(bad - labels.bytes.begin());
   throw UsageError(fmt::format("{}: label {} of sample {} (byte {} of the data), expected 0 to {}",
-                               labels.path.string(), *bad, sample, kLabelHeaderBytes + sample,
-                               kClasses - 1));
+                               labels.path.string(), *bad, sample, kLabelHeaderBytes + sample, kClasses - 1));
 }
 
 }  // namespace
@@ -77,13 +74,12 @@ std::unique_ptr<Dataset> load_mnist(const std::filesystem::path& directory, Mnis
   IdxFile images = read_idx(images_path, IdxKind::images);
   IdxFile labels = read_idx(labels_path, IdxKind::labels);
   if (images.rows != kSide || images.columns != kSide) {
-    throw UsageError(fmt::format("{}: images of {} x {} pixels, expected {} x {}",
-                                 images_path.string(), images.rows, images.columns, kSide, kSide));
+    throw UsageError(fmt::format("{}: images of {} x {} pixels, expected {} x {}", images_path.string(), images.rows,
+                                 images.columns, kSide, kSide));
   }
   if (images.count != labels.count) {
-    throw UsageError(fmt::format("{}: {} labels, expected {} as there are images in {}",
-                                 labels_path.string(), labels.count, images.count,
-                                 images_path.filename().string()));
+    throw UsageError(fmt::format("{}: {} labels, expected {} as there are images in {}", labels_path.string(),
+                                 labels.count, images.count, images_path.filename().string()));
   }
   check_labels(labels);
   return std::make_unique<MnistSet>(std::move(images.bytes), std::move(labels.bytes));

@@ -1,17 +1,17 @@
 #include "worker/sync/comms_loop.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <exception>
-#include <utility>
-
 #include "common/base/error.h"
 #include "common/base/log.h"
 #include "common/transport/address.h"
 #include "common/transport/event_loop.h"
 #include "common/transport/intake.h"
 #include "common/transport/monotonic_clock.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <exception>
+#include <utility>
 
 namespace parley {
 namespace {
@@ -25,8 +25,8 @@ constexpr std::size_t kCommandsBesides = 16;
 
 }  // namespace
 
-CommsLoop::CommsLoop(ControlLoop& control, ParameterClient& client, const Layout& layout, std::span<const std::string> shards,
-                     Duration connect_timeout)
+CommsLoop::CommsLoop(ControlLoop& control, ParameterClient& client, const Layout& layout,
+                     std::span<const std::string> shards, Duration connect_timeout)
     : control_(control),
       connect_timeout_(connect_timeout),
       client_(client),
@@ -49,9 +49,7 @@ CommsLoop::~CommsLoop() {
   thread_.join();
 }
 
-void CommsLoop::post(Command command) {
-  PARLEY_CHECK(mailbox_.push(command), "a step has one command a slice");
-}
+void CommsLoop::post(Command command) { PARLEY_CHECK(mailbox_.push(command), "a step has one command a slice"); }
 
 void CommsLoop::begin(Clock clock, std::uint64_t samples) {
   {
@@ -188,7 +186,8 @@ void CommsLoop::take_socket(std::uint32_t shard, Instant now, ParameterClient::O
     received->frames.erase(received->frames.begin());
     auto message = Incoming::parse(std::move(header), std::move(received->frames));
     if (!message)
-      throw RunError(fmt::format("shard {} at {} sent what is no message: {}", shard, socket.peer().endpoint(), message.error().message));
+      throw RunError(fmt::format("shard {} at {} sent what is no message: {}", shard, socket.peer().endpoint(),
+                                 message.error().message));
     client_.receive(ShardId(shard), std::move(*message), out);
     if (client_.fault()) throw RunError(*client_.fault());
   }
@@ -211,8 +210,8 @@ void CommsLoop::publish(Instant now) {
   }
   const std::lock_guard lock(mutex_);
   const bool complete = client_.complete() && client_.gradients_idle();
-  const bool changed = complete != progress_.complete || client_.finished() != progress_.finished ||
-                       client_.clock() != progress_.clock;
+  const bool changed =
+      complete != progress_.complete || client_.finished() != progress_.finished || client_.clock() != progress_.clock;
   progress_ = {complete, client_.finished(), client_.clock(), client_.waited_us(), client_.counters()};
   if (changed) changed_.notify_all();
 }

@@ -1,12 +1,21 @@
-// The comms thread: joins one ParameterClient to one connection a shard, so that pushes leave and weights arrive while the
-// trainer computes. The trainer talks to it through a mailbox; it answers through the state below.
+// The comms thread: joins one ParameterClient to one connection a shard, so that pushes leave and weights arrive while
+// the trainer computes. The trainer talks to it through a mailbox; it answers through the state below.
 //
 // Thread rule: every public function from the trainer's thread, but ready(), which autograd's threads may call too, and
 // wake(), which any thread may.
 //
-// Every wait ends: with the awaited state, with the end of the job (ControlLoop), or with a fault: a shard that cannot be
-// reached within the connect timeout, an answer that cannot be. Both of the latter are RunError.
+// Every wait ends: with the awaited state, with the end of the job (ControlLoop), or with a fault: a shard that cannot
+// be reached within the connect timeout, an answer that cannot be. Both of the latter are RunError.
 #pragma once
+
+#include "common/base/instant.h"
+#include "common/base/types.h"
+#include "common/layout/layout.h"
+#include "common/transport/context.h"
+#include "common/transport/control_loop.h"
+#include "common/transport/dealer_socket.h"
+#include "common/transport/mailbox.h"
+#include "worker/core/parameter_client.h"
 
 #include <condition_variable>
 #include <cstdint>
@@ -17,15 +26,6 @@
 #include <string>
 #include <thread>
 #include <vector>
-
-#include "common/base/instant.h"
-#include "common/base/types.h"
-#include "common/layout/layout.h"
-#include "common/transport/context.h"
-#include "common/transport/control_loop.h"
-#include "common/transport/dealer_socket.h"
-#include "common/transport/mailbox.h"
-#include "worker/core/parameter_client.h"
 
 namespace parley {
 
@@ -47,8 +47,8 @@ class CommsLoop {
   void pull_final();
 
   struct Progress {
-    bool complete = false;   // the weights of `clock` are there, and the gradient arena may be written
-    bool finished = false;   // every shard knows that this worker has finished
+    bool complete = false;  // the weights of `clock` are there, and the gradient arena may be written
+    bool finished = false;  // every shard knows that this worker has finished
     Clock clock;
     std::uint64_t waited_us = 0;  // the longest that an answer of the last clock waited for other workers
     ClientCounters counters;
@@ -105,7 +105,7 @@ class CommsLoop {
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  Progress progress_;                // guarded by mutex_
+  Progress progress_;                 // guarded by mutex_
   std::optional<std::string> fault_;  // guarded by mutex_
 
   std::thread thread_;

@@ -1,12 +1,12 @@
 #include "worker/sync/server_strategy.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-
 #include "common/base/error.h"
 #include "common/base/log.h"
 #include "common/transport/monotonic_clock.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
 
 namespace parley {
 
@@ -38,7 +38,8 @@ CommsLoop::Progress ServerStrategy::wait_complete() {
 }
 
 StepResult ServerStrategy::begin_step(Clock clock, std::uint64_t samples) {
-  // Who asked for a stop here must not push this clock before it is told whether the group stops: others have it already.
+  // Who asked for a stop here must not push this clock before it is told whether the group stops: others have it
+  // already.
   if (stop_requested_ && *stop_requested_ <= clock)
     comms_->wait([&](const auto&) { return group_stops(clock); }, [this] { return job_over(); });
   if (job_over()) throw RunError(control_.wait_over().reason);
@@ -47,14 +48,16 @@ StepResult ServerStrategy::begin_step(Clock clock, std::uint64_t samples) {
   return StepResult::advanced;
 }
 
-void ServerStrategy::slice_ready(SliceId slice, std::span<const std::uint8_t> present) { comms_->ready(slice, present); }
+void ServerStrategy::slice_ready(SliceId slice, std::span<const std::uint8_t> present) {
+  comms_->ready(slice, present);
+}
 
 StepResult ServerStrategy::finish_step(Clock clock) {
   const Instant since = monotonic_now();
   // In bsp a stopped clock is never answered; in ssp and asp it is, since everybody who waits is released.
   const auto stops = [&] { return options_.gathers && group_stops(clock); };
-  const auto progress =
-      comms_->wait([&](const auto& now) { return now.complete && now.clock > clock; }, [&] { return job_over() || stops(); });
+  const auto progress = comms_->wait([&](const auto& now) { return now.complete && now.clock > clock; },
+                                     [&] { return job_over() || stops(); });
   account(since, progress ? progress->waited_us : 0);
   if (progress) return StepResult::advanced;
   if (job_over()) throw RunError(control_.wait_over().reason);

@@ -1,11 +1,6 @@
 // bsp, ssp and asp: weights come from the servers. The trainer's side of CommsLoop and ControlLoop; torch-free.
 #pragma once
 
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <vector>
-
 #include "common/base/instant.h"
 #include "common/layout/arena.h"
 #include "common/layout/layout.h"
@@ -14,6 +9,11 @@
 #include "worker/core/parameter_client.h"
 #include "worker/strategy.h"
 #include "worker/sync/comms_loop.h"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
 
 namespace parley {
 
@@ -26,8 +26,8 @@ struct ServerStrategyOptions {
 class ServerStrategy : public Strategy {
  public:
   // The arenas' memory, the layout and the control loop must outlive the strategy.
-  ServerStrategy(const ServerStrategyOptions& options, ControlLoop& control, const Layout& layout, ParameterArena parameters,
-                 GradientArena gradients);
+  ServerStrategy(const ServerStrategyOptions& options, ControlLoop& control, const Layout& layout,
+                 ParameterArena parameters, GradientArena gradients);
   ~ServerStrategy() override;
 
   Clock start() override;

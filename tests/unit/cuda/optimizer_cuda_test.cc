@@ -45,8 +45,7 @@ class DeviceArray {
   void* pointer_ = nullptr;
 };
 
-// Numbers over many magnitudes, zeros of both signs and denormals; finite in all that is computed
-// from them.
+// Numbers over many magnitudes, zeros of both signs and denormals; finite in all that is computed from them.
 std::vector<float> mixed_values(std::size_t count, std::uint64_t seed) {
   RandomStream random(seed, 0);
   std::vector<float> values(count);
@@ -110,11 +109,11 @@ TEST_F(OptimizerCuda, StepsGiveTheHostsBits) {
     const DeviceArray device_slot0(slot0);
     const DeviceArray device_slot1(slot1);
     cuda::apply(static_cast<UpdateRule>(rule), scalars,
-                StepArrays{device_gradient.get(), device_in.get(), device_out.get(),
-                           device_slot0.get(), device_slot1.get(), kCount},
+                StepArrays{device_gradient.get(), device_in.get(), device_out.get(), device_slot0.get(),
+                           device_slot1.get(), kCount},
                 nullptr);
-    kernels().step[rule](scalars, StepArrays{gradient.data(), weights.data(), weights.data(),
-                                             slot0.data(), slot1.data(), kCount});
+    kernels().step[rule](
+        scalars, StepArrays{gradient.data(), weights.data(), weights.data(), slot0.data(), slot1.data(), kCount});
     EXPECT_EQ(differing_bits(device_out.values(), weights), 0U) << "rule " << rule;
     EXPECT_EQ(differing_bits(device_slot0.values(), slot0), 0U) << "rule " << rule;
     EXPECT_EQ(differing_bits(device_slot1.values(), slot1), 0U) << "rule " << rule;

@@ -1,5 +1,5 @@
-// Our optimizers beside LibTorch's for a hundred steps with the same random gradients: the same
-// weights and the same slots within float rounding.
+// Our optimizers beside LibTorch's for a hundred steps with the same random gradients: the same weights and the same
+// slots within float rounding.
 #include "common/base/random.h"
 #include "common/optimizer/optimizer.h"
 
@@ -38,11 +38,10 @@ struct Case {
 };
 
 TorchOptimizer make_sgd(const Case& c, std::vector<at::Tensor> parameters) {
-  return std::make_unique<torch::optim::SGD>(std::move(parameters),
-                                             torch::optim::SGDOptions(c.rate)
-                                                 .momentum(c.options.momentum)
-                                                 .nesterov(c.options.nesterov)
-                                                 .weight_decay(c.group.weight_decay));
+  return std::make_unique<torch::optim::SGD>(std::move(parameters), torch::optim::SGDOptions(c.rate)
+                                                                        .momentum(c.options.momentum)
+                                                                        .nesterov(c.options.nesterov)
+                                                                        .weight_decay(c.group.weight_decay));
 }
 
 template <class TorchClass, class TorchOptions>
@@ -55,19 +54,17 @@ TorchOptimizer make_adam(const Case& c, std::vector<at::Tensor> parameters) {
 }
 
 TorchOptimizer make_adagrad(const Case& c, std::vector<at::Tensor> parameters) {
-  return std::make_unique<torch::optim::Adagrad>(std::move(parameters),
-                                                 torch::optim::AdagradOptions(c.rate)
-                                                     .eps(c.options.epsilon)
-                                                     .weight_decay(c.group.weight_decay));
+  return std::make_unique<torch::optim::Adagrad>(
+      std::move(parameters),
+      torch::optim::AdagradOptions(c.rate).eps(c.options.epsilon).weight_decay(c.group.weight_decay));
 }
 
 TorchOptimizer make_rmsprop(const Case& c, std::vector<at::Tensor> parameters) {
-  return std::make_unique<torch::optim::RMSprop>(std::move(parameters),
-                                                 torch::optim::RMSpropOptions(c.rate)
-                                                     .alpha(c.options.alpha)
-                                                     .momentum(c.options.momentum)
-                                                     .eps(c.options.epsilon)
-                                                     .weight_decay(c.group.weight_decay));
+  return std::make_unique<torch::optim::RMSprop>(std::move(parameters), torch::optim::RMSpropOptions(c.rate)
+                                                                            .alpha(c.options.alpha)
+                                                                            .momentum(c.options.momentum)
+                                                                            .eps(c.options.epsilon)
+                                                                            .weight_decay(c.group.weight_decay));
 }
 
 std::vector<Case> all_cases() {
@@ -93,8 +90,7 @@ std::vector<Case> all_cases() {
 }
 
 // A slot of the only parameter, by the name that slot_name() gives it.
-at::Tensor torch_slot(const torch::optim::Optimizer& optimizer, const Case& c,
-                      std::string_view slot) {
+at::Tensor torch_slot(const torch::optim::Optimizer& optimizer, const Case& c, std::string_view slot) {
   const torch::optim::OptimizerParamState& any = *optimizer.state().begin()->second;
   switch (c.options.kind) {
     case OptimizerKind::sgd:
@@ -117,8 +113,7 @@ at::Tensor torch_slot(const torch::optim::Optimizer& optimizer, const Case& c,
   return {};
 }
 
-// Largest difference relative to the largest value of the expected array: float rounding of one
-// step is 6e-8 of that.
+// Largest difference relative to the largest value of the expected array: float rounding of one step is 6e-8 of that.
 double relative_difference(std::span<const float> found, const at::Tensor& expected) {
   const float* values = expected.const_data_ptr<float>();
   double largest = 0;
@@ -154,15 +149,13 @@ TEST_P(OptimizerTorch, AgreesWithinRoundingForAHundredSteps) {
   for (std::uint64_t step = 1; step <= kSteps; ++step) {
     std::ranges::generate(gradient, uniform);
     torch_optimizer->step();
-    apply(c.options, step_scalars(c.options, c.group, c.rate, step), gradient, weights, next,
-          spans);
+    apply(c.options, step_scalars(c.options, c.group, c.rate, step), gradient, weights, next, spans);
     std::swap(weights, next);
     ASSERT_LT(relative_difference(weights, parameter.detach()), 1e-6) << "step " << step;
   }
   for (std::size_t slot = 0; slot < slot_count(c.options); ++slot) {
     const std::string_view slot_label = slot_name(c.options, slot);
-    EXPECT_LT(relative_difference(slots[slot], torch_slot(*torch_optimizer, c, slot_label)), 1e-6)
-        << slot_label;
+    EXPECT_LT(relative_difference(slots[slot], torch_slot(*torch_optimizer, c, slot_label)), 1e-6) << slot_label;
   }
 }
 
