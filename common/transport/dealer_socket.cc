@@ -116,7 +116,11 @@ std::optional<ConnectionEvent> DealerSocket::next_event(Instant now) {
   return ConnectionEvent::disconnected;
 }
 
-Instant DealerSocket::next_deadline() const { return state_ == State::connected ? kNever : deadline_; }
+Instant DealerSocket::next_deadline() const {
+  // Kept messages lie in no socket that a poller could see.
+  if (!last_words_.empty()) return Instant::min();
+  return state_ == State::connected ? kNever : deadline_;
+}
 
 std::optional<Received> DealerSocket::receive() {
   std::optional<Received> received;

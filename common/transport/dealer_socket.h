@@ -47,7 +47,7 @@ class DealerSocket {
   // with the present time: it also makes the next attempt when that is due. Throws RunError where the system has no
   // room for another socket.
   std::optional<ConnectionEvent> next_event(Instant now);
-  // When next_event() has to be called though nothing arrives.
+  // When next_event() and receive() have to be called though nothing arrives.
   Instant next_deadline() const;
 
   // The next message, without waiting.

@@ -69,7 +69,7 @@ int send_frame(void* socket, Frame frame, bool more) {
 
 }  // namespace
 
-std::optional<Frame> receive_frame(void* socket, bool& more) {
+std::optional<Frame> receive_frame(void* socket, bool& more, std::string* peer) {
   zmq_msg_t message;
   zmq_msg_init(&message);
   while (zmq_msg_recv(&message, socket, ZMQ_DONTWAIT) < 0) {
@@ -80,6 +80,10 @@ std::optional<Frame> receive_frame(void* socket, bool& more) {
     throw RunError(fmt::format("cannot receive: {}", zmq_strerror(error)));
   }
   more = zmq_msg_more(&message) != 0;
+  if (peer != nullptr) {
+    const char* address = zmq_msg_gets(&message, "Peer-Address");
+    *peer = address != nullptr ? address : "unknown address";
+  }
   auto* held = new Held;
   zmq_msg_init(&held->message);
   zmq_msg_move(&held->message, &message);

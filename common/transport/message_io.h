@@ -29,9 +29,10 @@ enum class SendResult {
 };
 
 // Takes the next part of a message that is being read, or the first part of the next one (none waits: nullopt). `more`:
-// whether parts follow.
-std::optional<Frame> receive_frame(void* socket, bool& more);
-// Takes all further parts of the message whose last part had `more` set.
+// whether parts follow. `peer`, where given, receives the sender's IP address; ask for it with a part that the peer
+// sent: ZeroMQ 4.3 knows it for a ROUTER's routing id only where nobody polled before.
+std::optional<Frame> receive_frame(void* socket, bool& more, std::string* peer = nullptr);
+// Takes all further parts of the message whose last part had `more` set, each as a frame of `received`.
 void receive_rest(void* socket, bool more, Received& received);
 // Header and payload. `unreachable` where the socket has no connection to take the message, or lost it in the middle:
 // then the peer sees nothing of it.

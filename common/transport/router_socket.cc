@@ -34,28 +34,13 @@ std::uint64_t number_of(const std::string& id) {
   return number;
 }
 
-// The routing id in front of a message, and who sent it.
-struct Envelope {
-  std::string routing_id;
-  std::string peer;
-};
-
-std::optional<Envelope> receive_envelope(void* socket) {
-  zmq_msg_t message;
-  zmq_msg_init(&message);
-  while (zmq_msg_recv(&message, socket, ZMQ_DONTWAIT) < 0) {
-    if (errno == EINTR) continue;
-    const int error = errno;
-    zmq_msg_close(&message);
-    if (error == EAGAIN) return std::nullopt;
-    throw RunError(fmt::format("cannot receive: {}", zmq_strerror(error)));
-  }
-  Envelope envelope;
-  envelope.routing_id.assign(static_cast<const char*>(zmq_msg_data(&message)), zmq_msg_size(&message));
-  const char* peer = zmq_msg_gets(&message, "Peer-Address");
-  envelope.peer = peer != nullptr ? peer : "unknown address";
-  zmq_msg_close(&message);
-  return envelope;
+// The name of the connection in front of a message.
+std::optional<std::string> receive_routing_id(void* socket) {
+  bool more = false;
+  const std::optional<Frame> frame = receive_frame(socket, more);
+  if (!frame) return std::nullopt;
+  PARLEY_CHECK(more, "ZeroMQ delivered a routing id alone");
+  return std::string(reinterpret_cast<const char*>(frame->bytes().data()), frame->size());
 }
 
 Address bound_address(void* socket) {
@@ -110,12 +95,15 @@ Route RouterSocket::route_of(const std::string& routing_id) {
 }
 
 std::optional<Received> RouterSocket::receive() {
-  std::optional<Envelope> envelope = receive_envelope(socket_);
-  if (!envelope) return std::nullopt;
+  const std::optional<std::string> routing_id = receive_routing_id(socket_);
+  if (!routing_id) return std::nullopt;
   Received received;
-  received.route = route_of(envelope->routing_id);
-  received.peer = std::move(envelope->peer);
-  receive_rest(socket_, true, received);
+  received.route = route_of(*routing_id);
+  bool more = false;
+  std::optional<Frame> first = receive_frame(socket_, more, &received.peer);
+  PARLEY_CHECK(first.has_value(), "ZeroMQ delivered part of a message");
+  received.frames.push_back(*std::move(first));
+  receive_rest(socket_, more, received);
   return received;
 }
 

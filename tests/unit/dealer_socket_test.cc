@@ -177,6 +177,27 @@ TEST(DealerSocket, ConnectsAgainAndKeepsThePeersLastWords) {
   EXPECT_EQ(text_of(again->frames.at(0)), "again");
 }
 
+// A loop takes a bounded number of messages a turn: what an ended connection left must make the next wait return at
+// once.
+TEST(DealerSocket, KeepsAPollerAwakeUntilItsLastWordsAreTaken) {
+  Context context;
+  auto router = std::make_unique<RouterSocket>(context);
+  DealerSocket dealer(context, router->bind({"127.0.0.1", 0}));
+  std::vector<ConnectionEvent> events;
+  ASSERT_TRUE(serve(dealer, events, [&] { return dealer.connected(); }));
+  ASSERT_EQ(dealer.send(text_message("hello")), SendResult::sent);
+  std::optional<Received> hello;
+  ASSERT_TRUE(serve(dealer, events, [&] { return (hello = router->receive()).has_value(); }));
+  for (int i = 0; i < 3; ++i) ASSERT_EQ(router->send(hello->route, text_message("word")), SendResult::sent);
+  router->close(10s);
+  ASSERT_TRUE(serve(dealer, events, [&] { return !dealer.connected(); }));
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(dealer.next_deadline(), Instant::min());
+    EXPECT_TRUE(dealer.receive());
+  }
+  EXPECT_GT(dealer.next_deadline(), Instant::min());
+}
+
 // Rule 8: a lost server must not keep the gradients that wait for it.
 TEST(DealerSocket, ReleasesWhatIsQueuedWhenItReopens) {
   Context context;

@@ -2,8 +2,8 @@
 // ready, takes the answers into the parameter arena and repeats what a broken connection may have swallowed. No socket,
 // thread, lock, clock or file; one thread (worker/comms_loop.h) or the simulator drives it.
 //
-// Life: start() -> [asks every shard; rank 0 gives first values to those that have none; pulls] -> complete() at clock
-// c
+// Life: start() -> [asks every shard; rank 0 gives first values to those that have none; pulls]
+//       -> complete() at clock c
 //       -> { begin(c, samples), push(...) until every slice is pushed -> complete() at c + 1 }
 //       -> finish(c) -> finished() -> pull_final() -> complete().
 //

@@ -15,6 +15,11 @@
 #include <optional>
 #include <vector>
 
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
 namespace parley {
 
 struct ServerStrategyOptions {
