@@ -15,11 +15,6 @@
 #include <optional>
 #include <vector>
 
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <vector>
-
 namespace parley {
 
 struct ServerStrategyOptions {
