@@ -12,11 +12,15 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <ostream>
 #include <span>
 #include <string>
 #include <vector>
 
 namespace parley {
+// The name in test listings.
+void PrintTo(VectorLevel level, std::ostream* out) { *out << name(level); }
+
 namespace {
 
 constexpr std::array kVectorLevels = {VectorLevel::x86_64_v2, VectorLevel::x86_64_v3, VectorLevel::x86_64_v4};

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,9 @@ struct Case {
   GroupOptions group;
   double rate;
 };
+
+// The name in test listings.
+void PrintTo(const Case& shown, std::ostream* out) { *out << shown.name; }
 
 std::vector<Case> all_cases() {
   using enum OptimizerKind;

@@ -16,6 +16,7 @@
 #include <cmath>
 #include <functional>
 #include <memory>
+#include <ostream>
 #include <span>
 #include <string>
 #include <tuple>
@@ -36,6 +37,9 @@ struct Case {
   double rate;
   std::function<TorchOptimizer(const Case&, std::vector<at::Tensor>)> make;
 };
+
+// The name in test listings.
+void PrintTo(const Case& shown, std::ostream* out) { *out << shown.name; }
 
 TorchOptimizer make_sgd(const Case& c, std::vector<at::Tensor> parameters) {
   return std::make_unique<torch::optim::SGD>(std::move(parameters), torch::optim::SGDOptions(c.rate)
