@@ -168,7 +168,7 @@ class ScheduleTest(unittest.TestCase):
     def rate(clock):
         if clock < 10:
             return 0.1 * (clock + 1) / 10
-        return 0.1 * 0.1 ** (clock // 20)
+        return 0.1 * 0.1 ** ((clock - 10) // 20)  # counted from the end of the warm-up
 
 
 if __name__ == "__main__":

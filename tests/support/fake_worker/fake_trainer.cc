@@ -9,6 +9,7 @@
 #include <limits>
 #include <string>
 #include <thread>
+#include <unordered_map>
 
 namespace parley {
 namespace {
@@ -32,7 +33,10 @@ FakeTrainer::FakeTrainer(const FakePlan& plan, const Layout& layout, ParameterAr
       seed_(seed),
       slow_factor_(slow_factor),
       tensors_(layout.tensors().size()) {
-  for (const FakeTensor& tensor : plan.tensors) tensors_[*layout.find(tensor.spec.name)] = &tensor;
+  std::unordered_map<std::string, const FakeTensor*> by_name;
+  for (const FakeTensor& tensor : plan.tensors) by_name.emplace(tensor.spec.name, &tensor);
+  for (std::uint32_t index = 0; index < tensors_.size(); ++index)
+    tensors_[index] = by_name.at(layout.tensor(index).name);
 }
 
 void FakeTrainer::initialize() {
