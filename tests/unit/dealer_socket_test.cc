@@ -36,13 +36,10 @@ Outgoing text_message(std::string_view text) {
   return {Frame::copy(std::as_bytes(std::span(text.data(), text.size()))), {}};
 }
 
-std::string text_of(const Frame& frame) {
-  return {reinterpret_cast<const char*>(frame.bytes().data()), frame.size()};
-}
+std::string text_of(const Frame& frame) { return {reinterpret_cast<const char*>(frame.bytes().data()), frame.size()}; }
 
 // Serves `dealer` until `done`, noting its events; false where that takes too long.
-bool serve(DealerSocket& dealer, std::vector<ConnectionEvent>& events,
-           const std::function<bool()>& done) {
+bool serve(DealerSocket& dealer, std::vector<ConnectionEvent>& events, const std::function<bool()>& done) {
   Poller poller;
   poller.watch(dealer);
   const Instant limit = monotonic_now() + kPatience;
@@ -62,8 +59,7 @@ std::size_t open_files() {
   return count;
 }
 
-// Accepts one connection, completes ZeroMQ's handshake and reads nothing more: a server that was
-// stopped.
+// Accepts one connection, completes ZeroMQ's handshake and reads nothing more: a server that was stopped.
 class StoppedServer {
  public:
   StoppedServer() : listener_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -91,8 +87,7 @@ class StoppedServer {
     greeting.resize(64, '\0');
     const std::string ready("\4\x1c\5READY\x0bSocket-Type\0\0\0\6ROUTER", 30);
     for (const std::string& part : {greeting, ready})
-      EXPECT_EQ(send(connection_, part.data(), part.size(), MSG_NOSIGNAL),
-                static_cast<ssize_t>(part.size()));
+      EXPECT_EQ(send(connection_, part.data(), part.size(), MSG_NOSIGNAL), static_cast<ssize_t>(part.size()));
   }
 
   const int listener_;
@@ -182,8 +177,8 @@ TEST(DealerSocket, ConnectsAgainAndKeepsThePeersLastWords) {
   EXPECT_EQ(text_of(again->frames.at(0)), "again");
 }
 
-// A loop takes a bounded number of messages a turn: what an ended connection left must make the
-// next wait return at once.
+// A loop takes a bounded number of messages a turn: what an ended connection left must make the next wait return at
+// once.
 TEST(DealerSocket, KeepsAPollerAwakeUntilItsLastWordsAreTaken) {
   Context context;
   auto router = std::make_unique<RouterSocket>(context);
@@ -193,8 +188,7 @@ TEST(DealerSocket, KeepsAPollerAwakeUntilItsLastWordsAreTaken) {
   ASSERT_EQ(dealer.send(text_message("hello")), SendResult::sent);
   std::optional<Received> hello;
   ASSERT_TRUE(serve(dealer, events, [&] { return (hello = router->receive()).has_value(); }));
-  for (int i = 0; i < 3; ++i)
-    ASSERT_EQ(router->send(hello->route, text_message("word")), SendResult::sent);
+  for (int i = 0; i < 3; ++i) ASSERT_EQ(router->send(hello->route, text_message("word")), SendResult::sent);
   router->close(10s);
   ASSERT_TRUE(serve(dealer, events, [&] { return !dealer.connected(); }));
   for (int i = 0; i < 3; ++i) {
@@ -298,8 +292,7 @@ TEST(DealerSocket, TakesTheAddressThatWorks) {
   DealerSocket dealer(context, {"both.example", bound.port}, candidates);
   std::vector<ConnectionEvent> events;
   ASSERT_TRUE(serve(dealer, events, [&] { return dealer.connected(); }));
-  EXPECT_THAT(events, ElementsAre(ConnectionEvent::failed, ConnectionEvent::failed,
-                                  ConnectionEvent::connected));
+  EXPECT_THAT(events, ElementsAre(ConnectionEvent::failed, ConnectionEvent::failed, ConnectionEvent::connected));
 }
 
 TEST(DealerSocket, NamesAPeerThatDoesNotResolve) {
