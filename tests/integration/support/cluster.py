@@ -147,6 +147,12 @@ class Cluster:
     def of(self, role):
         return [process for name, process in self.processes.items() if name.startswith(role)]
 
+    def wait_training(self):
+        """Until every worker holds its first weights."""
+        for process in self.of("worker"):
+            process.wait_line("trains from clock")
+        return self
+
     # Ending
 
     def finish(self, timeout=PATIENCE):

@@ -1,6 +1,7 @@
 #include "tests/support/fake_worker/fake_trainer.h"
 
 #include "common/base/instant.h"
+#include "common/base/log.h"
 #include "common/base/random.h"
 #include "common/transport/monotonic_clock.h"
 
@@ -82,6 +83,7 @@ void FakeTrainer::mark_ready(Strategy& strategy, Clock clock) {
 FakeResult FakeTrainer::run(Strategy& strategy) {
   FakeResult result;
   Clock clock = strategy.start();
+  log::info("trains from clock {} on", clock);
   const Instant since = monotonic_now();
   const Duration pause = from_seconds(plan_.step_ms / 1000 * slow_factor_);
   bool asked = false;
