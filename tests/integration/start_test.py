@@ -8,7 +8,7 @@ import subprocess
 import time
 import unittest
 
-from tests.integration.support.cluster import PLAN, Cluster, digest, free_port, program, run
+from tests.integration.support.cluster import HOLD, PLAN, Cluster, digest, free_port, program, run
 
 
 def changed(**changes):
@@ -31,17 +31,17 @@ class RegistrationTest(unittest.TestCase):
         self.assertEqual(alone, digest(self, run(self)))
 
     def test_a_rank_is_refused_while_the_job_runs(self):
-        cluster = Cluster(self, plan={**PLAN, "steps": [60], "step_ms": 50}).start().wait_training()
+        cluster = Cluster(self, plan={**PLAN, **HOLD}).start().wait_held()
         second = cluster.start_worker(1, name="second")
         self.assertEqual(second.wait(10), 1)
         self.assertIn("rank 1 already registered", cluster.forget("second").last_error())
-        cluster.finish()
+        cluster.release().finish()
 
     def test_one_worker_more_than_the_job_has(self):
-        cluster = Cluster(self, plan={**PLAN, "steps": [60], "step_ms": 50}).start().wait_training()
+        cluster = Cluster(self, plan={**PLAN, **HOLD}).start().wait_held()
         self.assertEqual(cluster.start_worker(None, name="further").wait(10), 1)
         self.assertIn("all 2 workers of this job are registered", cluster.forget("further").last_error())
-        cluster.finish()
+        cluster.release().finish()
 
     def test_who_is_missing_is_named(self):
         cluster = Cluster(self, flags={"cluster.start_timeout": 2}).start_servers()
@@ -270,8 +270,8 @@ class BadConfigTest(unittest.TestCase):
 
 class VisitorTest(unittest.TestCase):
     def test_workers_that_come_and_die_leave_no_open_file_behind(self):
-        cluster = Cluster(self, servers=1, plan={**PLAN, "step_ms": 20, "steps": [100000]})
-        server = cluster.start().wait_training()["server 0"]
+        cluster = Cluster(self, servers=1, plan={**PLAN, **HOLD})
+        server = cluster.start().wait_held()["server 0"]
         before = server.open_files()
         for number in range(100):
             # Refused, since its rank is taken; every other one is killed in the middle of it.
@@ -287,8 +287,7 @@ class VisitorTest(unittest.TestCase):
         while server.open_files() > before and time.monotonic() < deadline:
             time.sleep(0.05)
         self.assertLessEqual(server.open_files(), before)
-        for worker in cluster.of("worker"):
-            self.assertTrue(worker.running(), worker.tail())
+        cluster.release().finish()
 
     def test_20_workers_and_4_servers(self):
         reports = run(self, servers=4, workers=20, plan={**PLAN, "steps": [5]})

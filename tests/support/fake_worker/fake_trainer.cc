@@ -7,6 +7,8 @@
 
 #include <xxhash.h>
 
+#include <chrono>
+#include <filesystem>
 #include <limits>
 #include <string>
 #include <thread>
@@ -80,6 +82,12 @@ void FakeTrainer::mark_ready(Strategy& strategy, Clock clock) {
   }
 }
 
+void FakeTrainer::hold(Clock clock) const {
+  if (!plan_.hold || static_cast<std::uint64_t>(plan_.hold->clock) != clock.value) return;
+  log::info("waits for file {} at clock {}", plan_.hold->file, clock);
+  while (!std::filesystem::exists(plan_.hold->file)) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+}
+
 FakeResult FakeTrainer::run(Strategy& strategy) {
   FakeResult result;
   Clock clock = strategy.start();
@@ -88,6 +96,7 @@ FakeResult FakeTrainer::run(Strategy& strategy) {
   const Duration pause = from_seconds(plan_.step_ms / 1000 * slow_factor_);
   bool asked = false;
   while (clock.value < plan_.steps_of(rank_) && !result.stopped) {
+    hold(clock);
     if (plan_.stop_at && !asked && rank_ == Rank(0) && clock.value >= static_cast<std::uint64_t>(*plan_.stop_at)) {
       strategy.request_stop(clock);
       asked = true;
