@@ -70,6 +70,9 @@ PLAN = {
     ],
 }
 
+# Part of a plan: every worker waits at that clock for Cluster.release(), so that what a test does meanwhile needs no time.
+HOLD = {"hold": {"clock": 5, "file": "go"}}
+
 
 class Cluster:
     def __init__(self, test, mode="bsp", servers=2, workers=2, plan=None, flags=None, coordinator="127.0.0.1:0"):
@@ -147,6 +150,22 @@ class Cluster:
     def of(self, role):
         return [process for name, process in self.processes.items() if name.startswith(role)]
 
+    def wait_training(self):
+        """Until every worker holds its first weights."""
+        for process in self.of("worker"):
+            process.wait_line("trains from clock")
+        return self
+
+    def wait_held(self):
+        """Until every worker waits for the file that the plan (HOLD) names."""
+        for process in self.of("worker"):
+            process.wait_line("waits for file go at clock")
+        return self
+
+    def release(self):
+        (self.folder / "go").touch()
+        return self
+
     # Ending
 
     def finish(self, timeout=PATIENCE):
@@ -204,7 +223,7 @@ class Cluster:
                     probe.bind(("127.0.0.1", port))
                 except OSError as error:
                     self.test.fail(f"port {port} is still taken: {error}")
-        known = {"out"} | {path.name for path in self.folder.glob("*.toml")}
+        known = {"out", "go"} | {path.name for path in self.folder.glob("*.toml")}
         left = {path.name for path in self.folder.iterdir()} - known
         self.test.assertFalse(left, "files were left")
 

@@ -1,11 +1,14 @@
 #include "tests/support/fake_worker/fake_trainer.h"
 
 #include "common/base/instant.h"
+#include "common/base/log.h"
 #include "common/base/random.h"
 #include "common/transport/monotonic_clock.h"
 
 #include <xxhash.h>
 
+#include <chrono>
+#include <filesystem>
 #include <limits>
 #include <string>
 #include <thread>
@@ -79,13 +82,21 @@ void FakeTrainer::mark_ready(Strategy& strategy, Clock clock) {
   }
 }
 
+void FakeTrainer::hold(Clock clock) const {
+  if (!plan_.hold || static_cast<std::uint64_t>(plan_.hold->clock) != clock.value) return;
+  log::info("waits for file {} at clock {}", plan_.hold->file, clock);
+  while (!std::filesystem::exists(plan_.hold->file)) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+}
+
 FakeResult FakeTrainer::run(Strategy& strategy) {
   FakeResult result;
   Clock clock = strategy.start();
+  log::info("trains from clock {} on", clock);
   const Instant since = monotonic_now();
   const Duration pause = from_seconds(plan_.step_ms / 1000 * slow_factor_);
   bool asked = false;
   while (clock.value < plan_.steps_of(rank_) && !result.stopped) {
+    hold(clock);
     if (plan_.stop_at && !asked && rank_ == Rank(0) && clock.value >= static_cast<std::uint64_t>(*plan_.stop_at)) {
       strategy.request_stop(clock);
       asked = true;

@@ -34,6 +34,7 @@ class FakeTrainer {
   FakeResult run(Strategy& strategy);
 
  private:
+  void hold(Clock clock) const;
   void fill_gradients(Clock clock);
   void fill(const FakeTensor& tensor, const TensorPlace& where, Clock clock);
   void mark_ready(Strategy& strategy, Clock clock);

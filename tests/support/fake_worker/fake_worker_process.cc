@@ -126,7 +126,6 @@ void FakeWorker::run_in_group(Termination& termination) {
   JobEnd end;
   try {
     const auto strategy = group_strategy(control, rank);
-    log::info("training from now on");
     const FakeResult result = train(rank, *strategy);
     if (config_.sync.mode == SyncMode::allreduce) control.finished(result.end);
     write_report(rank, result, strategy->stats());

@@ -140,6 +140,11 @@ FakePlan read_plan(const std::string& path) {
                 nan.take<std::string>("tensor").value_or("")};
     nan.done();
   }
+  if (const toml::node* node = reader.find("hold"); node != nullptr && node->is_table()) {
+    Reader hold(*node->as_table(), path + ": hold");
+    plan.hold = {hold.take<std::int64_t>("clock").value_or(0), hold.take<std::string>("file").value_or("")};
+    hold.done();
+  }
   if (const toml::node* node = reader.find("tensor"); node != nullptr && node->is_array_of_tables())
     for (const toml::node& tensor : *node->as_array()) add_tensors(*tensor.as_table(), path, plan.tensors);
   reader.done();

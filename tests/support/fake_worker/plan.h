@@ -9,6 +9,7 @@
 //                              # "constant"
 //   gradient_value = 1.0       # of "constant"
 //   stop_at = 20               # clock at which rank 0 asks the group to stop
+//   hold = { clock = 5, file = "go" }   # every rank waits at the start of that clock until the file is there
 //   nan = { rank = 1, clock = 7, tensor = "w" }
 //
 //   [[tensor]]                 # in order of registration
@@ -49,6 +50,11 @@ struct FakePlan {
     std::string tensor;
   };
 
+  struct Hold {
+    std::int64_t clock = 0;
+    std::string file;
+  };
+
   std::vector<FakeTensor> tensors;
   std::vector<std::int64_t> steps = {10};
   std::vector<std::int64_t> samples = {8};
@@ -57,6 +63,7 @@ struct FakePlan {
   std::optional<double> constant;  // none: "hash"
   std::optional<std::int64_t> stop_at;
   std::optional<NonFinite> nan;
+  std::optional<Hold> hold;
 
   std::vector<TensorSpec> specs() const;
   std::uint64_t steps_of(Rank rank) const;
