@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <mutex>
 #include <ostream>
+#include <time.h>
 
 namespace parley::log {
 namespace {
@@ -33,6 +34,9 @@ google::LogSeverity severity(Level level) {
 
 void start(std::string_view who) {
   rename(who);
+  // Before there are threads: the C library sets up the time zone at the first log line otherwise, behind a lock that
+  // ThreadSanitizer cannot see.
+  tzset();
   FLAGS_logtostderr = true;
   if (!google::IsGoogleLoggingInitialized()) google::InitGoogleLogging("parley");
 }

@@ -1,4 +1,4 @@
-"""A process that dies or fails while the job runs ends everybody, with who and why: field cases S01, S02, S10, S11, S18."""
+"""A process that dies or fails while the job runs ends everybody, with who and why: S01, S02, S10, S11, S18."""
 
 import signal
 import threading

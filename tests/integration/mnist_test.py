@@ -1,8 +1,8 @@
 """The real worker on small MNIST files: every mode, odd data, odd splits. Field cases S03, S28, S31, S33.
 
-What is exact: the digest of bsp whatever the servers and shards, and bsp against all-reduce with two workers. Other numbers
-of workers split the same global batch differently, so they and `none` agree up to float32 rounding: compared by the loss of
-the first steps, weighted by samples.
+What is exact: the digest of bsp whatever the servers and shards, and bsp against all-reduce with two workers. Other
+numbers of workers split the same global batch differently, so they and `none` agree up to float32 rounding: compared
+by the loss of the first steps, weighted by samples.
 """
 
 import gzip
@@ -31,7 +31,8 @@ class MnistTest(unittest.TestCase):
         shutil.rmtree(cls.root, ignore_errors=True)
 
     def cluster(self, mode="bsp", workers=2, flags=None, data=None, **options):
-        own = {"data.dir": data or self.data, "train.max_steps": STEPS, "train.batch_size": 16, "optimizer.momentum": 0.9,
+        own = {"data.dir": data or self.data, "train.max_steps": STEPS, "train.batch_size": 16,
+               "optimizer.momentum": 0.9,
                "model.type": "mlp", "model.hidden": "[32]", "worker.device": "cpu", **(flags or {})}
         if own["model.type"] == "lenet5":
             del own["model.hidden"]
@@ -40,7 +41,8 @@ class MnistTest(unittest.TestCase):
         if mode != "none":
             own["server.slice_bytes"] = 4096
             own["cluster.connect_timeout"] = 60
-        cluster = Cluster(self, mode=mode, workers=workers, flags={key: value for key, value in own.items() if value != ""},
+        cluster = Cluster(self, mode=mode, workers=workers,
+                          flags={key: value for key, value in own.items() if value != ""},
                           **options)
         cluster.start_servers()
         for rank in range(workers if mode != "none" else 1):

@@ -23,7 +23,8 @@ class EndTest(unittest.TestCase):
         coordinator, data = free_port(), free_port() + 100
         digests = set()
         for _ in range(3):
-            cluster = Cluster(self, servers=1, coordinator=f"127.0.0.1:{coordinator}", flags={"cluster.data_port": data})
+            cluster = Cluster(self, servers=1, coordinator=f"127.0.0.1:{coordinator}",
+                              flags={"cluster.data_port": data})
             reports = cluster.start().finish()
             self.assertLessEqual({coordinator, data}, cluster.ports)
             digests.add(digest(self, reports))

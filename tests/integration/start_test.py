@@ -138,7 +138,8 @@ class AddressTest(unittest.TestCase):
         self.refused_to_listen("127.0.0.1:80", "127.0.0.1:80", "Permission denied")
 
     def test_an_address_of_another_host(self):
-        self.refused_to_listen("192.0.2.1:7070", "192.0.2.1:7070", "Cannot assign requested address", extra=["--insecure"])
+        self.refused_to_listen("192.0.2.1:7070", "192.0.2.1:7070", "Cannot assign requested address",
+                               extra=["--insecure"])
 
     def test_a_name_that_does_not_resolve(self):
         self.refused_to_listen("no-such-host.invalid:7070", "no-such-host.invalid", extra=["--insecure"])
@@ -164,7 +165,8 @@ class AddressTest(unittest.TestCase):
         for mode in ("bsp", "allreduce"):
             for host, bind in ((name, name), (name, "0.0.0.0"), ("127.0.0.1", "0.0.0.0")):
                 with self.subTest(mode=mode, host=host, bind=bind):
-                    cluster = Cluster(self, mode=mode, coordinator=f"{host}:{free_port()}", flags={"cluster.bind": bind})
+                    cluster = Cluster(self, mode=mode, coordinator=f"{host}:{free_port()}",
+                                      flags={"cluster.bind": bind})
                     for rank in range(cluster.servers):
                         cluster.start_server(rank, extra=["--insecure"])
                     for rank in range(2):
@@ -261,8 +263,10 @@ class BadConfigTest(unittest.TestCase):
 
     def test_a_bind_beyond_this_host_needs_insecure(self):
         for variable in ("PARLEY_SERVER", "FAKE_WORKER"):
-            self.refused(variable, ["--cluster.bind", "0.0.0.0", "--rank", "0"], "cluster.bind", "0.0.0.0", "--insecure")
-        self.refused("PARLEY_SERVER", ["--cluster.coordinator", "192.0.2.1:7070", "--rank", "0"], "192.0.2.1", "--insecure")
+            self.refused(variable, ["--cluster.bind", "0.0.0.0", "--rank", "0"],
+                         "cluster.bind", "0.0.0.0", "--insecure")
+        self.refused("PARLEY_SERVER", ["--cluster.coordinator", "192.0.2.1:7070", "--rank", "0"],
+                     "192.0.2.1", "--insecure")
 
     def test_there_is_nothing_to_serve_without_a_network(self):
         self.refused("PARLEY_SERVER", ["--sync.mode", "none"], "nothing to serve")

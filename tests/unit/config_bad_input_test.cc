@@ -191,7 +191,7 @@ const BadLine kBadLines[] = {
      "\"bsp\" (default)"},
     {{"--config", "configs/mnist.toml", "--model.hidden", "3"},
      "--model.hidden: has no effect here: it counts only with model.type = mlp, and model.type = "
-     "\"lenet5\" (configs/mnist.toml:14)"},
+     "\"lenet5\" (configs/mnist.toml:17)"},
     {{"--cluster.servers", "3", "--sync.mode", "allreduce"}, "--cluster.servers: has no effect here"},
     {{"--server.slice_bytes", "64", "--sync.mode", "none"}, "--server.slice_bytes: has no effect here"},
     {{"--train.batch_size", "3", "--train.global_batch", "8"},

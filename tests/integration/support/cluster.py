@@ -70,7 +70,8 @@ PLAN = {
     ],
 }
 
-# Part of a plan: every worker waits at that clock for Cluster.release(), so that what a test does meanwhile needs no time.
+# Part of a plan: every worker waits at that clock for Cluster.release(), so that what a test does meanwhile needs no
+# time.
 HOLD = {"hold": {"clock": 5, "file": "go"}}
 
 
@@ -84,7 +85,8 @@ class Cluster:
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="parley-test-"))
         self.flags = {"sync.mode": mode, "cluster.workers": workers}
         if mode != "none":
-            # Where no test of losing a process is meant, a machine that is busy with other tests must not look like one.
+            # Where no test of losing a process is meant, a machine that is busy with other tests must not look like
+            # one.
             self.flags.update({"server.slice_bytes": 1024, "cluster.heartbeat_timeout": 30})
         if mode in ("bsp", "ssp", "asp"):
             self.flags["cluster.servers"] = servers

@@ -1,6 +1,10 @@
-// garbage_sender ADDRESS JOB SEED COUNT: a stranger who speaks ZeroMQ. Sends to a port of a job what no process of that job
-// would send: no frame of ours, honest messages cut at every length, with too many or too few parts, from a rank that does
-// not exist, and COUNT of them with some bytes changed by SEED. Answers are read and dropped. Prints how many messages left.
+// garbage_sender ADDRESS JOB SEED COUNT: a stranger who speaks ZeroMQ. Sends to a port of a job what no process of that
+// job would send: no frame of ours, honest messages cut at every length, with too many or too few parts, from a rank
+// that does not exist, and COUNT of them with some bytes changed by SEED. Answers are read and dropped. Prints how many
+// messages left.
+#include "common/base/random.h"
+#include "common/wire/message.h"
+
 #include <fmt/core.h>
 #include <xxhash.h>
 #include <zmq.h>
@@ -10,9 +14,6 @@
 #include <span>
 #include <string>
 #include <vector>
-
-#include "common/base/random.h"
-#include "common/wire/message.h"
 
 namespace parley {
 namespace {
@@ -51,8 +52,8 @@ class Stranger {
   std::uint64_t sent_ = 0;
 };
 
-// One honest message of each kind that a worker sends, from a rank that no job has, so that no few changed bytes make it
-// another worker's.
+// One honest message of each kind that a worker sends, from a rank that no job has, so that no few changed bytes make
+// it another worker's.
 std::vector<Bytes> honest_messages(JobId job) {
   std::vector<Bytes> messages;
   const Header from{job, Generation(1), Role::worker, Rank(0xFFFF4D), Incarnation(1), Clock(3), Sequence(9)};
@@ -113,9 +114,9 @@ void send_odd_frames(Stranger& stranger, const std::vector<Bytes>& messages) {
   stranger.send({Bytes(1 << 20, 0xAB)});
   stranger.send(std::vector<Bytes>(2000, Bytes{1}));
   for (const Bytes& message : messages) {
-    stranger.send({message});                              // of a rank that does not exist
+    stranger.send({message});                               // of a rank that does not exist
     stranger.send({message, {}, Bytes(64), Bytes(12345)});  // with parts that belong to nothing
-    stranger.send({{}, message});                          // as a REQ socket would
+    stranger.send({{}, message});                           // as a REQ socket would
     for (std::size_t length = 0; length < message.size(); ++length)
       stranger.send({Bytes(message.begin(), message.begin() + static_cast<std::ptrdiff_t>(length))});
   }
