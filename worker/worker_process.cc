@@ -187,7 +187,7 @@ void WorkerProcess::report(const TrainerResult& result, const JobEnd& end, const
   check_same_weights(end);
   const RunReport report = group_report(config_, result, end, weights, provenance(library_versions(), fmt::format("{:016x}", fingerprint(config_))));
   if (!line_.output_dir.empty()) write_report(report, line_.output_dir);
-  fmt::print("{}\n", to_table(report));
+  if (!line_.progress_fd) fmt::print("{}\n", to_table(report));  // else the launcher shows it, from report.json
 }
 
 }  // namespace
