@@ -1,7 +1,8 @@
 """Small programs that stand in for parley-server and parley-worker, to show the launcher every way a process can end.
 
 What each does is a list of steps, by process name, in the environment variable FAKE: {"worker 1": [["exit", 3]]}; a
-process that is not named ends well at once. None lives longer than 20 s, whatever the launcher does.
+process that is not named ends well at once. None lives longer than a minute, whatever the
+launcher does.
 """
 
 import contextlib
@@ -18,7 +19,9 @@ ROOT = pathlib.Path(os.environ["SOURCE_DIR"])
 LAUNCH = ROOT / "scripts" / "launch.py"
 sys.path.insert(0, str(ROOT / "scripts" / "lib"))
 
-WAIT_SECONDS = 20.0
+WAIT_SECONDS = 50.0  # The machine may be busy with other tests.
+
+EVERYONE = ("server 0", "server 1", "worker 0", "worker 1")
 
 PAGE = {
     "config": {
@@ -49,7 +52,7 @@ for page in ("--print-config-json", "--print-placement", "--print-config"):
         print(os.environ.get("FAKE" + page.upper().replace("-", "_"), "{}"))
         sys.exit(0)
 name = f"{role} {option('--rank')}"
-signal.alarm(20)
+signal.alarm(60)
 
 
 def step(what, *values):
@@ -81,7 +84,7 @@ def step(what, *values):
     elif what == "grandchild":  # keeps our output open, and says who it is
         pid = os.fork()
         if pid == 0:
-            signal.alarm(20)
+            signal.alarm(60)
             signal.pause()
         print(f"grandchild {pid}", flush=True)
     elif what == "exit":

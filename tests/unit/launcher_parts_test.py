@@ -4,6 +4,7 @@ import contextlib
 import io
 import os
 import pathlib
+import signal
 import socket
 import sys
 import tempfile
@@ -12,8 +13,9 @@ import unittest
 sys.path.insert(0, os.environ["SOURCE_DIR"])
 
 from tests.support import launcher_fakes  # noqa: E402, F401 (makes the launcher importable)
-from launcher import arguments, lines, placement, plan, ports, prepare, report, results, settings  # noqa: E402
+from launcher import arguments, lines, outlet, placement, plan, ports, prepare, report, results, settings  # noqa: E402
 from launcher.errors import LaunchError  # noqa: E402
+from launcher.outlet import Outlet  # noqa: E402
 from launcher.screen import Screen  # noqa: E402
 
 
@@ -196,6 +198,33 @@ class ScreenTest(unittest.TestCase):
         self.screen.hide("twice")
         self.screen.output(spec, ["twice", "once"])
         self.assertEqual(self.stream.getvalue(), "worker 11 | once\n")
+
+
+class OutletTest(unittest.TestCase):
+    def setUp(self):
+        read_end, write_end = os.pipe()
+        self.reader = self.enterContext(open(read_end, "rb", buffering=0))
+        self.writer = self.enterContext(open(write_end, "w", encoding="ascii"))
+        self.outlet = Outlet(self.writer, patience=0.01)
+
+    def test_what_nobody_reads_is_left_out_and_said(self):
+        for _ in range(100):
+            self.outlet.write("x" * 1023 + "\n")
+        held = self.reader.read(1 << 20)
+        self.assertGreater(len(held), 32 << 10)
+        self.assertLess(len(held), 100 << 10)
+        self.outlet.write("again\n")
+        self.assertEqual(self.reader.read(1 << 20), outlet.LEFT_OUT + b"again\n")
+
+    def test_a_reader_that_has_gone_is_no_error(self):
+        self.reader.close()
+        signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+        self.outlet.write("nobody\n")
+        self.outlet.write("nobody\n")
+
+    def test_any_character_can_be_written(self):
+        self.outlet.write("… ü\n")
+        self.assertEqual(self.reader.read(100), b"\\u2026 \\xfc\n")
 
 
 class ReportTest(unittest.TestCase):

@@ -8,6 +8,7 @@
     plan        settings + ports -> the command line of each process
     placement   --dry-run: what would be started, and which server would hold how much
     prepare     the build and the data
+    outlet      a stream whose reader may stall or go
     screen      what a person sees: lines, and on a terminal a bar below them
     policy      who is told to end, and when: a state machine without processes and clock
     child       one process: how it is started, watched, signalled and reaped

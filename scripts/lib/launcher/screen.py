@@ -1,7 +1,7 @@
 """What a person sees: prefixed lines of the processes, phases of the launcher, and how far things are.
 
 On a terminal a bar (tqdm's) stands below the lines and prefixes have colours; elsewhere progress is a plain line now
-and then. A reader that has gone (`scripts/run … | head`) ends no training: what is shown is in the log files too.
+and then.
 """
 
 import collections.abc
@@ -12,6 +12,7 @@ import sys
 import time
 import typing
 
+from launcher.outlet import Outlet
 from launcher.plan import Spec
 
 PLAIN_SECONDS = 10.0  # between two lines of progress where there is no bar
@@ -34,18 +35,19 @@ def _find_tqdm() -> typing.Any | None:
 
 
 class Screen:
-    def __init__(self, stream: typing.TextIO = sys.stdout, clock: collections.abc.Callable[[], float] = time.monotonic):
-        self._stream = stream
+    def __init__(
+        self,
+        stream: typing.TextIO | Outlet | None = None,
+        clock: collections.abc.Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._stream = stream or Outlet(sys.stdout)
         self._clock = clock
-        self._gone = False
         self._hidden: set[str] = set()
         self._bar: typing.Any | None = None
         self._next_plain = clock() + PLAIN_SECONDS
-        terminal = stream.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+        terminal = self._stream.isatty() and os.environ.get("TERM", "dumb") != "dumb"
         self._tqdm = _find_tqdm() if terminal else None
         self._coloured = terminal and "NO_COLOR" not in os.environ
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")
 
     def say(self, text: str) -> None:
         """A line of the launcher's own."""
@@ -54,9 +56,8 @@ class Screen:
     def fault(self, text: str) -> None:
         """A line about what went wrong, to standard error."""
         self.close_bar()
-        with contextlib.suppress(OSError):
-            for line in text.splitlines():
-                print(f"run: {line}", file=sys.stderr, flush=True)
+        for line in text.splitlines():
+            print(f"run: {line}", file=Outlet(sys.stderr))
 
     def page(self, text: str) -> None:
         """As it is: a table, a page of the programs."""
@@ -82,7 +83,7 @@ class Screen:
                 return
 
     def progress(self, what: str, done: int, total: int, text: str = "") -> None:
-        if self._tqdm and not self._gone:
+        if self._tqdm:
             self._draw(what, done, total, text)
         elif self._clock() >= self._next_plain:
             self._next_plain = self._clock() + PLAIN_SECONDS
@@ -90,39 +91,23 @@ class Screen:
 
     def close_bar(self) -> None:
         if self._bar is not None:
-            with self._reader():
-                self._bar.close()
+            self._bar.close()
             self._bar = None
 
     def _draw(self, what: str, done: int, total: int, text: str) -> None:
-        with self._reader():
-            if self._bar is None or self._bar.desc != what:
-                self.close_bar()
-                self._bar = self._tqdm(desc=what, total=total, file=self._stream, bar_format=BAR, dynamic_ncols=True)
-            self._bar.total, self._bar.n = total, done
-            self._bar.set_postfix_str(text, refresh=False)
-            self._bar.refresh()
+        if self._bar is None or not self._bar.desc.startswith(what):
+            self.close_bar()
+            self._bar = self._tqdm(desc=what, total=total, file=self._stream, bar_format=BAR, dynamic_ncols=True)
+        self._bar.total, self._bar.n = total, done
+        self._bar.set_postfix_str(text, refresh=False)
+        self._bar.refresh()
 
     def _write(self, text: str) -> None:
-        with self._reader():
-            if self._gone:
-                return
-            if self._bar is not None:
-                self._bar.clear()
-            print(text, file=self._stream, flush=True)
-            if self._bar is not None:
-                self._bar.refresh()
-
-    @contextlib.contextmanager
-    def _reader(self) -> collections.abc.Iterator[None]:
-        """Whoever reads may go at any time; from then on nothing is shown."""
-        try:
-            yield
-        except OSError:
-            self._gone, self._bar = True, None
-            if self._stream is sys.stdout:  # What is left in its buffer would be an error again at our end.
-                with open(os.devnull, "wb") as nowhere:
-                    os.dup2(nowhere.fileno(), self._stream.fileno())
+        if self._bar is not None:
+            self._bar.clear()
+        self._stream.write(f"{text}\n")
+        if self._bar is not None:
+            self._bar.refresh()
 
     def _emphasized(self, line: str) -> str:
         return self._colour(line, RED) if line.startswith("error: ") else line

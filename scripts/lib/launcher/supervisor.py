@@ -99,6 +99,8 @@ class Supervisor:
         """Of those that ended in the same turn one that a signal ended is the likelier cause of the others' ends."""
         ends = []
         for child in self._ended:
+            if child.progress_pipe >= 0:
+                self._show_progress(child)
             self._forget(child.pidfd, child.output_pipe, child.progress_pipe)
             returncode, rest = child.reap()
             self._screen.output(child.spec, rest)
