@@ -69,8 +69,9 @@ std::unique_ptr<Strategy> make_group_strategy(const Config& config, const Schedu
   if (config.sync.mode == SyncMode::allreduce) {
     collective = make_collective(config, device, control);
     return std::make_unique<AllreduceStrategy>(
-        AllreduceStrategyOptions{optimizer_options(config), group_options(config), schedule}, layout, parameters,
-        gradients, *collective);
+        AllreduceStrategyOptions{optimizer_options(config), group_options(config), schedule,
+                                 [&control] { control.throw_if_over(); }},
+        layout, parameters, gradients, *collective);
   }
   ServerStrategyOptions options;
   options.job = job_id(config);

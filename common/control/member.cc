@@ -131,7 +131,8 @@ void Member::end(std::string reason) {
 
 void Member::reconnected(Instant now, Out& out) {
   if (over_ || !started_) return;
-  if (!welcomed()) return send_register(out);
+  send_register(out);  // tells the coordinator that this connection is ours: only we know our life
+  if (!welcomed()) return;
   next_heartbeat_ = now;
   tick(now, out);
   if (finished_) out.push_back(compose(header(*finished_), wire::FinishedT()));

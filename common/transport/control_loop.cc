@@ -179,6 +179,12 @@ bool ControlLoop::over() const {
   return !broken_.empty() || member_.over().has_value();
 }
 
+void ControlLoop::throw_if_over() const {
+  const std::lock_guard lock(mutex_);
+  if (!broken_.empty()) throw RunError(broken_);
+  if (member_.over()) throw RunError(member_.over()->reason);
+}
+
 Clock ControlLoop::stop_clock() const {
   const std::lock_guard lock(mutex_);
   return member_.membership().stop_clock;

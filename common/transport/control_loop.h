@@ -42,6 +42,8 @@ class ControlLoop {
   // How the job ended, in success or failure; does not throw.
   JobEnd wait_over();
   bool over() const;
+  // Throws RunError(reason) where the job is over.
+  void throw_if_over() const;
   // From this clock on the group stops; the end of clocks where none was named.
   Clock stop_clock() const;
 

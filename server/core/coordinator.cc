@@ -30,7 +30,8 @@ void Coordinator::receive(Route route, const Incoming& message, Instant now, Out
                                               sender_name(from), from.incarnation)));
     return;
   }
-  entry->route = route;
+  // A new connection is introduced by Register with the process's life; whoever speaks on another is a stranger.
+  if (entry->route != route) return;
   entry->last_heard = now;
   entry->unreachable_since.reset();
   switch (message.type()) {
@@ -71,6 +72,8 @@ void Coordinator::register_process(Route route, const Incoming& message, Instant
   // One process asking twice gets the same answer twice.
   for (auto& [key, entry] : roster_.entries()) {
     if (key.first != from.role || entry.life != body.life()) continue;
+    if (from.sequence < entry.registered) return;
+    entry.registered = from.sequence;
     entry.route = route;
     entry.last_heard = now;
     entry.unreachable_since.reset();
@@ -93,6 +96,7 @@ void Coordinator::register_process(Route route, const Incoming& message, Instant
   const Roster::Key key{from.role, *rank};
   RosterEntry& entry = roster_.enter(key, body.start_count());
   entry.route = route;
+  entry.registered = from.sequence;
   entry.life = body.life();
   entry.host = host;
   entry.pid = body.pid();

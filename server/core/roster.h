@@ -18,6 +18,7 @@ namespace parley {
 
 struct RosterEntry {
   Route route;
+  Sequence registered;  // of the newest Register: a lower one comes late from an old connection
   Incarnation incarnation;
   std::uint64_t life = 0;
   std::string host;

@@ -81,6 +81,12 @@ class CoordinatorHarness {
     }
     return false;
   }
+  // The process has a new connection, on which it registers again.
+  void move(Process& process, Route route) {
+    const wire::RegisterT body = registration(process);
+    process.route = route;
+    send(process, body);
+  }
   void tick() { coordinator.tick(now, out); }
   // Lets time pass in which all of these processes send heartbeats.
   void pass(Duration time, const std::vector<Process*>& alive) {

@@ -42,8 +42,7 @@ TEST(CoordinatorJob, a_closed_connection_ends_the_job_unless_a_new_one_speaks) {
   RunningJob job;
   job.coordinator.unreachable(job.worker1.route, job.now);
   job.now += milliseconds(900);
-  job.worker1.route = Route(33);
-  job.send(job.worker1, wire::HeartbeatT());
+  job.move(job.worker1, Route(33));
   job.pass(seconds(3), job.everybody());
   EXPECT_EQ(end_of(job), "not over");
 
@@ -186,14 +185,37 @@ TEST(CoordinatorJob, blocks_are_handed_out_by_demand) {
   EXPECT_TRUE(job.only<wire::Block>(job.worker0).exhausted);
 }
 
+TEST(CoordinatorJob, a_stranger_who_knows_rank_and_incarnation_is_not_heard) {
+  RunningJob job;
+  Process stranger = job.worker1;
+  stranger.route = Route(44);
+  wire::ErrorT error;
+  error.text = "a stranger is unhappy";
+  job.send(stranger, error);
+  job.send(stranger, wire::FinishedT());
+  EXPECT_EQ(end_of(job), "not over");
+  // It cannot keep a silent worker alive either.
+  job.pass(seconds(6), {&job.server0, &job.worker0, &stranger});
+  EXPECT_EQ(end_of(job), "worker 1 (node201, pid 201) is lost: silent for 5.0 s");
+}
+
+TEST(CoordinatorJob, a_registration_that_comes_late_from_an_old_connection_changes_nothing) {
+  RunningJob job;
+  Process late = job.worker1;
+  job.worker1.sequence += 10;
+  job.move(job.worker1, Route(33));
+  job.move(late, Route(201));
+  job.pass(seconds(6), job.everybody());
+  EXPECT_EQ(end_of(job), "not over");
+}
+
 TEST(CoordinatorJob, a_store_get_waits_for_its_set) {
   RunningJob job;
   wire::StoreGetT get;
   get.key = "root";
   job.send(job.worker1, get);
   EXPECT_TRUE(job.out.empty());
-  job.worker1.route = Route(33);
-  job.send(job.worker1, wire::HeartbeatT());
+  job.move(job.worker1, Route(33));
   job.out.clear();
   wire::StoreSetT set;
   set.key = "root";

@@ -230,7 +230,8 @@ TEST_F(MemberTest, registers_again_on_a_new_connection_until_it_is_welcome) {
   EXPECT_THAT(types(again), ElementsAre(wire::Body::Register));
   EXPECT_EQ(body_of<wire::Register>(again[0]).life, 7U) << "the same life, so the same place";
   welcome();
-  EXPECT_THAT(types(reconnected()), ElementsAre(wire::Body::Heartbeat)) << "which shows the epoch that it holds";
+  EXPECT_THAT(types(reconnected()), ElementsAre(wire::Body::Register, wire::Body::Heartbeat))
+      << "which introduces the connection and shows the epoch that it holds";
 }
 
 TEST_F(MemberTest, says_again_what_a_lost_connection_may_have_swallowed) {
@@ -239,11 +240,11 @@ TEST_F(MemberTest, says_again_what_a_lost_connection_may_have_swallowed) {
   sent([&](auto& out) { member.request_stop(Clock(6), out); });
   sent([&](auto& out) { member.done({{"clock", 8}}, out); });
   const Sent again = reconnected();
-  EXPECT_THAT(types(again),
-              ElementsAre(wire::Body::Heartbeat, wire::Body::Finished, wire::Body::RequestStop, wire::Body::Done));
-  EXPECT_EQ(header_of(again[1]).clock, Clock(8));
-  EXPECT_EQ(header_of(again[2]).clock, Clock(6));
-  EXPECT_EQ(body_of<wire::Done>(again[3]).stats[0]->value, 8.0);
+  EXPECT_THAT(types(again), ElementsAre(wire::Body::Register, wire::Body::Heartbeat, wire::Body::Finished,
+                                        wire::Body::RequestStop, wire::Body::Done));
+  EXPECT_EQ(header_of(again[2]).clock, Clock(8));
+  EXPECT_EQ(header_of(again[3]).clock, Clock(6));
+  EXPECT_EQ(body_of<wire::Done>(again[4]).stats[0]->value, 8.0);
   EXPECT_LT(header_of(again[0]).sequence, header_of(again[1]).sequence);
 }
 
@@ -253,21 +254,21 @@ TEST_F(MemberTest, a_block_is_asked_for_until_it_comes_and_taken_once) {
   EXPECT_TRUE(body_of<wire::NextBlock>(first.at(0)).has_finished);
   EXPECT_EQ(body_of<wire::NextBlock>(first.at(0)).begin, 20U);
   const Sent again = reconnected();
-  ASSERT_THAT(types(again), ElementsAre(wire::Body::Heartbeat, wire::Body::NextBlock));
-  EXPECT_EQ(body_of<wire::NextBlock>(again[1]).end, 30U);
+  ASSERT_THAT(types(again), ElementsAre(wire::Body::Register, wire::Body::Heartbeat, wire::Body::NextBlock));
+  EXPECT_EQ(body_of<wire::NextBlock>(again[2]).end, 30U);
   wire::BlockT block;
   block.answers = header_of(first[0]).sequence.value;
   block.begin = 5;
   block.end = 6;
   receive(wire::BlockT(block));
   EXPECT_EQ(member.take_block(), std::nullopt) << "the answer to the first send";
-  block.answers = header_of(again[1]).sequence.value;
+  block.answers = header_of(again[2]).sequence.value;
   receive(wire::BlockT(block));
   const auto taken = member.take_block();
   ASSERT_TRUE(taken && *taken);
   EXPECT_EQ((*taken)->begin, 5U);
   EXPECT_EQ(member.take_block(), std::nullopt);
-  EXPECT_THAT(types(reconnected()), ElementsAre(wire::Body::Heartbeat));
+  EXPECT_THAT(types(reconnected()), ElementsAre(wire::Body::Register, wire::Body::Heartbeat));
 
   const Sent last = sent([&](auto& out) { member.next_block(std::nullopt, out); });
   EXPECT_FALSE(body_of<wire::NextBlock>(last.at(0)).has_finished);
@@ -285,7 +286,8 @@ TEST_F(MemberTest, the_store_is_written_and_read) {
   const Sent set = sent([&](auto& out) { member.store_set("a", value, out); });
   EXPECT_THAT(body_of<wire::StoreSet>(set.at(0)).value, ElementsAre(1, 255));
   sent([&](auto& out) { member.store_get("b", out); });
-  EXPECT_THAT(types(reconnected()), ElementsAre(wire::Body::Heartbeat, wire::Body::StoreSet, wire::Body::StoreGet));
+  EXPECT_THAT(types(reconnected()),
+              ElementsAre(wire::Body::Register, wire::Body::Heartbeat, wire::Body::StoreSet, wire::Body::StoreGet));
   EXPECT_EQ(member.take_value("b"), std::nullopt);
   wire::StoreValueT found;
   found.key = "b";

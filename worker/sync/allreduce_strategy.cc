@@ -48,6 +48,7 @@ Clock AllreduceStrategy::start() {
 }
 
 StepResult AllreduceStrategy::begin_step(Clock clock, std::uint64_t samples) {
+  if (options_.check_job) options_.check_job();
   gate_.reset();
   const bool stop = stop_at_ && *stop_at_ <= clock;
   comms_.post([this, ours = Contribution{clock, samples, stop, false}] { run_step(ours); });

@@ -35,6 +35,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -44,6 +45,9 @@ struct AllreduceStrategyOptions {
   OptimizerOptions optimizer;
   std::vector<GroupOptions> groups;  // by the layout's group numbers
   ScheduleOptions schedule;
+  // Asked at the beginning of each step; throws where the job is over. The ranks need no coordinator to step, but must
+  // not run on without one. Empty: nobody is asked.
+  std::function<void()> check_job;
 };
 
 class AllreduceStrategy final : public Strategy {

@@ -102,8 +102,9 @@ std::unique_ptr<Strategy> FakeWorker::group_strategy(ControlLoop& control, Rank 
   if (config_.sync.mode == SyncMode::allreduce) {
     collective_ = gloo(control, rank);
     return std::make_unique<AllreduceStrategy>(
-        AllreduceStrategyOptions{optimizer_options(config_), group_options(config_), schedule_}, layout_, parameters_,
-        gradients_, *collective_);
+        AllreduceStrategyOptions{optimizer_options(config_), group_options(config_), schedule_,
+                                 [&control] { control.throw_if_over(); }},
+        layout_, parameters_, gradients_, *collective_);
   }
   ServerStrategyOptions options;
   options.job = job_id(config_);
