@@ -9,6 +9,19 @@
 
 namespace parley {
 
+namespace {
+
+constexpr std::size_t kRefusedRoutesMax = 64;
+
+// What a peer calls itself, fit for a log line.
+std::string printable(std::string text) {
+  for (char& c : text)
+    if (c < ' ' || c > '~') c = '?';
+  return text.substr(0, 64);
+}
+
+}  // namespace
+
 Coordinator::Coordinator(const CoordinatorOptions& options)
     : options_(options), roster_(options.servers, options.workers) {}
 
@@ -80,12 +93,14 @@ void Coordinator::register_process(Route route, const Incoming& message, Instant
     return welcome(route, key, entry, out);
   }
   const auto rank = body.has_rank() ? std::optional(from.rank) : roster_.free_rank(from.role);
-  const std::string host = body.host() == nullptr ? "?" : body.host()->str();
+  const std::string host = body.host() == nullptr ? "?" : printable(body.host()->str());
   const std::string name =
       rank ? fmt::format("{} {}", role_name(from.role), *rank) : fmt::format("a further {}", role_name(from.role));
   if (const auto reason = refuse_rank(body, from.role, rank)) {
     last_refusal_ = fmt::format("{} ({}, pid {}) was refused: {}", name, host, body.pid(), *reason);
-    log::warning("{}", last_refusal_);
+    // Once a connection: a stranger fills neither the log nor the memory.
+    if (refused_routes_.size() < kRefusedRoutesMax && refused_routes_.insert(route).second)
+      log::warning("{}", last_refusal_);
     return out.send(route, compose_error(header(), wire::Fault::refused, *reason));
   }
   if (const auto reason = mismatch(body, from.role, name)) {

@@ -22,6 +22,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 
 namespace parley {
@@ -91,6 +92,7 @@ class Coordinator {
   Roster roster_;
   std::optional<Model> model_;
   std::string last_refusal_;
+  std::set<Route> refused_routes_;  // logged
   std::uint64_t epoch_ = 0;
   Clock stop_clock_{~std::uint64_t{0}};
   Instant next_heartbeat_;

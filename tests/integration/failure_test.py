@@ -11,12 +11,16 @@ HEARTBEAT_TIMEOUT = 2
 # After the heartbeat timeout, on a busy machine.
 GRACE = 8
 ENDLESS = {**PLAN, "steps": [1000000], "step_ms": 2}
-QUICK = {"cluster.heartbeat_timeout": HEARTBEAT_TIMEOUT}
+
+
+def quick(mode):
+    flags = {"cluster.heartbeat_timeout": HEARTBEAT_TIMEOUT}
+    return {**flags, "cluster.collective_timeout": 4} if mode == "allreduce" else flags
 
 
 class LossTest(unittest.TestCase):
     def lose(self, mode, victim, words, how=signal.SIGKILL, workers=2):
-        cluster = Cluster(self, mode=mode, plan=ENDLESS, flags=QUICK, workers=workers).start().wait_training()
+        cluster = Cluster(self, mode=mode, plan=ENDLESS, flags=quick(mode), workers=workers).start().wait_training()
         cluster[victim].send(how)
         if how == signal.SIGKILL:
             self.assertEqual(cluster.forget(victim).wait(), -signal.SIGKILL)
@@ -32,7 +36,7 @@ class LossTest(unittest.TestCase):
                 self.lose(mode, "worker 1", ["worker 1", "is lost"])
 
     def test_a_killed_worker_in_an_all_reduce(self):
-        cluster = Cluster(self, mode="allreduce", plan=ENDLESS, flags=QUICK, workers=3).start().wait_training()
+        cluster = Cluster(self, mode="allreduce", plan=ENDLESS, flags=quick("allreduce"), workers=3).start().wait_training()
         cluster["worker 1"].send(signal.SIGKILL)
         cluster.forget("worker 1")
         for name, error in cluster.fail(within=HEARTBEAT_TIMEOUT + GRACE).items():
@@ -65,7 +69,7 @@ class TerminationTest(unittest.TestCase):
                 if victim != "worker 1" and number == signal.SIGINT:
                     continue
                 with self.subTest(victim=victim, signal=name):
-                    cluster = Cluster(self, plan=ENDLESS, flags=QUICK).start().wait_training()
+                    cluster = Cluster(self, plan=ENDLESS, flags=quick("bsp")).start().wait_training()
                     since = time.monotonic()
                     cluster[victim].send(number)
                     self.assertEqual(cluster[victim].wait(10), 128 + number, cluster.tails())
@@ -80,7 +84,7 @@ class NonFiniteTest(unittest.TestCase):
         for mode in ("bsp", "ssp", "asp", "allreduce"):
             with self.subTest(mode=mode):
                 plan = {**ENDLESS, "nan": {"rank": 1, "clock": 7, "tensor": "second.weight"}}
-                cluster = Cluster(self, mode=mode, plan=plan, flags=QUICK).start()
+                cluster = Cluster(self, mode=mode, plan=plan, flags=quick(mode)).start()
                 for name, error in cluster.fail(within=HEARTBEAT_TIMEOUT + GRACE + 10).items():
                     self.assertRegex(error, "(worker|rank) 1", name)
                     self.assertIn("clock 7", error, name)
@@ -97,9 +101,9 @@ class HarmlessSignalTest(unittest.TestCase):
     """Signals that mean nothing to us, and pauses shorter than the heartbeat timeout, change nothing."""
 
     def test_a_storm_of_signals(self):
-        plan = {**PLAN, "steps": [150], "step_ms": 5}
-        for mode in ("bsp", "allreduce"):
+        for mode, steps in (("bsp", 100), ("allreduce", 30)):
             with self.subTest(mode=mode):
+                plan = {**PLAN, "steps": [steps], "step_ms": 300 / steps}
                 undisturbed = digest(self, run(self, mode=mode, plan=plan))
                 cluster = Cluster(self, mode=mode, plan=plan).start().wait_training()
                 calm = threading.Event()
@@ -116,7 +120,7 @@ class HarmlessSignalTest(unittest.TestCase):
     @staticmethod
     def disturb(cluster, calm):
         storm = (signal.SIGWINCH, signal.SIGCHLD, signal.SIGCONT, signal.SIGSTOP, signal.SIGCONT)
-        while not calm.wait(0.05):
+        while not calm.wait(0.02):
             for number in storm:
                 for process in cluster.processes.values():
                     process.send(number)

@@ -1,4 +1,4 @@
-"""Strangers at every port of a running job change nothing: field case S12."""
+"""Strangers who do not know the job at every port of a running one change nothing: field case S12."""
 
 import os
 import random
@@ -35,7 +35,7 @@ def knock(port, count=200):
 
 class GarbageTest(unittest.TestCase):
     def flood(self, port, seed):
-        sent = subprocess.run([program("GARBAGE_SENDER"), f"tcp://127.0.0.1:{port}", "", str(seed), str(MUTATIONS)],
+        sent = subprocess.run([program("GARBAGE_SENDER"), f"tcp://127.0.0.1:{port}", "another job", str(seed), str(MUTATIONS)],
                               env=os.environ, capture_output=True, text=True, timeout=120, check=True)
         self.assertGreater(int(sent.stdout), MUTATIONS)
 
@@ -59,9 +59,9 @@ class GarbageTest(unittest.TestCase):
         found = digest(self, cluster.release().finish())
         for process in servers:
             warnings = [text for text in process.texts("W") if "malformed" in text]
-            # One a peer (the sender connects once to each port), and some for a peer that came back.
+            # One a connection, and never more than a score in a while.
             self.assertGreaterEqual(len(warnings), len(ports[process]), process.tail())
-            self.assertLessEqual(len(warnings), 3 * len(ports[process]), process.tail())
+            self.assertLessEqual(len(warnings), 25 * len(ports[process]), process.tail())
         return found
 
     def test_with_servers(self):
