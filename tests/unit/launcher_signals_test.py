@@ -83,8 +83,12 @@ class SignalsTest(unittest.TestCase):
         launcher, processes = self.start({"worker 0": [["pid"], ["write", "s\n", 200_000], ["write", "wrote all\n"],
                                                        ["wait"]]}, wait_for=1)
         log = self.fakes.output / "logs" / "worker-0.log"
-        while b"wrote all" not in log.read_bytes():  # The launcher takes it all, though we read nothing.
+        for _ in range(int(launcher_fakes.WAIT_SECONDS / 0.02)):
+            if b"wrote all" in log.read_bytes():  # The launcher takes it all, though we read nothing.
+                break
             select.select([], [], [], 0.02)
+        else:
+            self.fail("the launcher waits for its reader")
         launcher.send_signal(signal.SIGTERM)
         self.assertEqual(launcher.wait(launcher_fakes.WAIT_SECONDS), 128 + signal.SIGTERM)
         self.assertTrue(all_gone(processes, 0))
