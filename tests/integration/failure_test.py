@@ -36,7 +36,8 @@ class LossTest(unittest.TestCase):
                 self.lose(mode, "worker 1", ["worker 1", "is lost"])
 
     def test_a_killed_worker_in_an_all_reduce(self):
-        cluster = Cluster(self, mode="allreduce", plan=ENDLESS, flags=quick("allreduce"), workers=3).start().wait_training()
+        flags = quick("allreduce")
+        cluster = Cluster(self, mode="allreduce", plan=ENDLESS, flags=flags, workers=3).start().wait_training()
         cluster["worker 1"].send(signal.SIGKILL)
         cluster.forget("worker 1")
         for name, error in cluster.fail(within=HEARTBEAT_TIMEOUT + GRACE).items():

@@ -35,7 +35,8 @@ def knock(port, count=200):
 
 class GarbageTest(unittest.TestCase):
     def flood(self, port, seed):
-        sent = subprocess.run([program("GARBAGE_SENDER"), f"tcp://127.0.0.1:{port}", "another job", str(seed), str(MUTATIONS)],
+        command = [program("GARBAGE_SENDER"), f"tcp://127.0.0.1:{port}", "another job", str(seed), str(MUTATIONS)]
+        sent = subprocess.run(command,
                               env=os.environ, capture_output=True, text=True, timeout=120, check=True)
         self.assertGreater(int(sent.stdout), MUTATIONS)
 
