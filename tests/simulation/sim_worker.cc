@@ -201,7 +201,7 @@ void SimWorker::check_weights(Clock clock) const {
   for (std::uint32_t tensor = 0; tensor < layout_.tensors().size(); ++tensor) {
     const auto& expected = reference_->values(clock, tensor);
     const float* found = parameters_.half(clock).data() + layout_.place(tensor).offset;
-    if (std::memcmp(found, expected.data(), expected.size() * sizeof(float)) != 0)
+    if (!expected.empty() && std::memcmp(found, expected.data(), expected.size() * sizeof(float)) != 0)
       throw Violation(fmt::format("worker {} computes clock {} on wrong weights of '{}'", rank_, clock,
                                   layout_.tensor(tensor).name));
   }

@@ -37,7 +37,8 @@ bool same_weights(const RunResult& a, const RunResult& b) {
   if (a.weights.size() != b.weights.size()) return false;
   for (std::size_t tensor = 0; tensor < a.weights.size(); ++tensor) {
     if (a.weights[tensor].size() != b.weights[tensor].size()) return false;
-    if (std::memcmp(a.weights[tensor].data(), b.weights[tensor].data(), a.weights[tensor].size() * sizeof(float)) != 0)
+    if (!a.weights[tensor].empty() &&
+        std::memcmp(a.weights[tensor].data(), b.weights[tensor].data(), a.weights[tensor].size() * sizeof(float)) != 0)
       return false;
   }
   return true;
