@@ -1,5 +1,6 @@
 #include "tests/simulation/sim_cluster.h"
 
+#include "common/base/log.h"
 #include "common/control/member.h"
 #include "tests/simulation/link.h"
 
@@ -186,6 +187,7 @@ void SimCluster::server_receives(SimServer& server, std::uint32_t index, const I
 void SimCluster::shard_receives(ShardId id, Route route, Incoming message) {
   note(mix64(message.header().sequence.value) ^ (std::uint64_t{id.value} << 32) ^
        static_cast<std::uint64_t>(events_.now().time_since_epoch().count()));
+  PARLEY_CHECK(scenario_.shards_per_server > 0, "a server has shards");
   SimServer& server = servers_[id.value / scenario_.shards_per_server];
   if (server.shards.empty()) {
     server.held.emplace_back(id.value, std::pair(route, std::move(message)));
