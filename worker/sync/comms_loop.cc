@@ -6,6 +6,7 @@
 #include "common/transport/event_loop.h"
 #include "common/transport/intake.h"
 #include "common/transport/monotonic_clock.h"
+#include "common/transport/process_limits.h"
 
 #include <fmt/format.h>
 
@@ -33,6 +34,14 @@ CommsLoop::CommsLoop(ControlLoop& control, ParameterClient& client, const Layout
       last_progress_(monotonic_now()),
       present_(layout.slice_count()),
       mailbox_(layout.slice_count() + kCommandsBesides) {
+  // Said before the first connection, since ZeroMQ runs out of files at any of a dozen places. Beside these
+  // sockets there are the control connection and its context.
+  SocketPlan plan;
+  plan.contexts = 2;
+  plan.io_threads = 2;
+  plan.dealers = shards.size() + 1;
+  plan.mailboxes = 2;
+  require_open_files(open_files_needed(plan), fmt::format("a worker of {} shards", shards.size()));
   for (const std::string& shard : shards) {
     auto address = read_address(shard);
     if (!address) throw RunError(fmt::format("shard address '{}': {}", shard, address.error().message));
