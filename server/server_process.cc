@@ -211,20 +211,13 @@ int run_server(const CommandLine& line) {
   Termination termination(kSignalGrace);
   raise_open_file_limit();
   keep_freed_memory();
-  try {
+  return termination.run([&] {
     ServerProcess process(line);
     process.check_limits();
     process.start_coordinator();
     process.bind_shards();
     process.serve(termination);
-  } catch (const RunError& error) {
-    if (const auto status = termination.exit_status()) {
-      log::error("{}", error.what());
-      return *status;
-    }
-    throw;
-  }
-  return kExitSuccess;
+  });
 }
 
 }  // namespace parley

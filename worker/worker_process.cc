@@ -213,11 +213,11 @@ int run_worker(const CommandLine& line) {
   const Config& config = line.settings.config;
   configure_torch(static_cast<int>(config.worker.threads));
   if (!line.output_dir.empty() && line.action == Action::run) std::filesystem::create_directories(line.output_dir);
-  try {
+  return termination.run([&] {
     Workbench bench(line);
     if (line.action == Action::print_placement) {
       fmt::print("{}\n", placement_page(config, bench.layout));
-      return kExitSuccess;
+      return;
     }
     WorkerProcess process(line, bench);
     if (uses_network(config)) {
@@ -225,14 +225,7 @@ int run_worker(const CommandLine& line) {
     } else {
       process.run_alone();
     }
-  } catch (const RunError& error) {
-    if (const auto status = termination.exit_status()) {
-      log::error("{}", error.what());
-      return *status;
-    }
-    throw;
-  }
-  return kExitSuccess;
+  });
 }
 
 }  // namespace parley

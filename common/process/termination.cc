@@ -1,5 +1,6 @@
 #include "common/process/termination.h"
 
+#include "common/base/error.h"
 #include "common/base/log.h"
 
 #include <errno.h>
@@ -57,9 +58,15 @@ void Termination::on_signal(std::function<void(const char*)> end) {
   end_ = std::move(end);
 }
 
-std::optional<int> Termination::exit_status() const {
-  const int signal = signal_;
-  return signal == 0 ? std::nullopt : std::optional(128 + signal);
+int Termination::run(const std::function<void()>& life) {
+  try {
+    life();
+  } catch (const RunError& error) {
+    if (signal_ == 0) throw;
+    log::error("{}", error.what());
+    return 128 + signal_;
+  }
+  return kExitSuccess;
 }
 
 void Termination::watch() {

@@ -11,7 +11,6 @@
 #include <atomic>
 #include <functional>
 #include <mutex>
-#include <optional>
 #include <thread>
 
 namespace parley {
@@ -26,8 +25,9 @@ class Termination {
 
   // What the first signal calls, on the watcher's thread, with the signal's name; null: the process ends at once.
   void on_signal(std::function<void(const char* name)> end);
-  // The exit status that a signal asked for.
-  std::optional<int> exit_status() const;
+  // Runs a program's life. After a signal a RunError is only its consequence: it is logged, and the status is
+  // 128 + signal; without one it is thrown on. Returns the exit status.
+  int run(const std::function<void()>& life);
 
  private:
   void watch();

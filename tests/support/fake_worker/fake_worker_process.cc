@@ -176,7 +176,7 @@ int run_fake_worker(const CommandLine& line, const std::string& plan_path) {
   raise_open_file_limit();
   keep_freed_memory();
   if (!line.output_dir.empty()) std::filesystem::create_directories(line.output_dir);
-  try {
+  return termination.run([&] {
     const FakePlan plan = read_plan(plan_path);
     FakeWorker worker(line, plan);
     if (uses_network(line.settings.config)) {
@@ -184,14 +184,7 @@ int run_fake_worker(const CommandLine& line, const std::string& plan_path) {
     } else {
       worker.run_alone();
     }
-  } catch (const RunError& error) {
-    if (const auto status = termination.exit_status()) {
-      log::error("{}", error.what());
-      return *status;
-    }
-    throw;
-  }
-  return kExitSuccess;
+  });
 }
 
 }  // namespace parley
