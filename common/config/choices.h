@@ -1,6 +1,6 @@
 // The config's choices: one enum a key, and the word that stands for each value in files, flags, logs and reports.
 //
-// Invariant: Words<E>::list holds one word for each enumerator, in the order of the enumerators.
+// Invariant: Words<E>::kList holds one word for each enumerator, in the order of the enumerators.
 #pragma once
 
 #include <array>
@@ -22,33 +22,33 @@ template <class E>
 struct Words;
 template <>
 struct Words<SyncMode> {
-  static constexpr std::array<std::string_view, 5> list{"bsp", "ssp", "asp", "allreduce", "none"};
+  static constexpr std::array<std::string_view, 5> kList{"bsp", "ssp", "asp", "allreduce", "none"};
 };
 template <>
 struct Words<ModelType> {
-  static constexpr std::array<std::string_view, 2> list{"mlp", "lenet5"};
+  static constexpr std::array<std::string_view, 2> kList{"mlp", "lenet5"};
 };
 template <>
 struct Words<DataKind> {
-  static constexpr std::array<std::string_view, 1> list{"mnist"};
+  static constexpr std::array<std::string_view, 1> kList{"mnist"};
 };
 template <>
 struct Words<DataSplit> {
-  static constexpr std::array<std::string_view, 2> list{"static", "dynamic"};
+  static constexpr std::array<std::string_view, 2> kList{"static", "dynamic"};
 };
 template <>
 struct Words<OptimizerName> {
-  static constexpr std::array<std::string_view, 5> list{"sgd", "adam", "adamw", "adagrad", "rmsprop"};
+  static constexpr std::array<std::string_view, 5> kList{"sgd", "adam", "adamw", "adagrad", "rmsprop"};
 };
 template <>
 struct Words<Schedule> {
-  static constexpr std::array<std::string_view, 3> list{"constant", "step", "cosine"};
+  static constexpr std::array<std::string_view, 3> kList{"constant", "step", "cosine"};
 };
 
 // The word for a value of one of the enums above.
 template <class E>
 constexpr std::string_view word(E value) {
-  return Words<E>::list[static_cast<std::size_t>(value)];
+  return Words<E>::kList[static_cast<std::size_t>(value)];
 }
 
 }  // namespace parley

@@ -38,7 +38,7 @@ Value to_value(const Member& member) {
 template <class Member>
 Member from_value(const Value& value) {
   if constexpr (std::is_enum_v<Member>) {
-    const auto& list = Words<Member>::list;
+    const auto& list = Words<Member>::kList;
     std::size_t i = 0;
     while (i + 1 < list.size() && list[i] != std::get<std::string>(value)) ++i;
     return static_cast<Member>(i);
@@ -101,7 +101,7 @@ class SectionBuilder {
     key.type = key_type<Member>();
     if constexpr (std::is_same_v<Member, Duration>) key.unit = "s";
     if constexpr (std::is_enum_v<Member>) {
-      key.choices.assign(Words<Member>::list.begin(), Words<Member>::list.end());
+      key.choices.assign(Words<Member>::kList.begin(), Words<Member>::kList.end());
     }
     Section Config::*const section = section_;
     key.get = [section, member](const Config& config) { return to_value((config.*section).*member); };
